@@ -53,7 +53,6 @@ struct BlockFormat {
   const char* dmin = nullptr;           // of the block; none: nothing is taken away
   const char* minimum = nullptr;
   const char* added = nullptr;  // of the block; none: nothing is
-  bool is_weight = true;        // may be what a model holds; else of activations alone
   // The format of the activations that SIMD tiles multiply these weights with (kir/block_products.h). None:
   // activations stay f32, and products decode.
   std::optional<DType> activation = {};

@@ -26,7 +26,6 @@ std::vector<MatmulRow> AllRows() {
   for (int d = kScalarDTypeCount; d < kDTypeCount; ++d) {
     const DType weight = static_cast<DType>(d);
     const BlockFormat& format = FormatOf(weight);
-    if (!format.is_weight) continue;
     auto op = [&](const char* before, const char* after) {
       return kir::FindTileOp(absl::StrCat(before, format.name, after))->name;
     };

@@ -35,8 +35,7 @@ std::optional<GgmlTypeRow> FindGgmlType(uint32_t id) {
   for (int d = kScalarDTypeCount; d < kDTypeCount; ++d) {
     const BlockFormat& format = FormatOf(static_cast<DType>(d));
     if (format.gguf_type != id) continue;
-    const std::optional<DType> dtype = format.is_weight ? std::optional(static_cast<DType>(d)) : std::nullopt;
-    return GgmlTypeRow{id, format.gguf_name, format.elements, format.bytes, dtype};
+    return GgmlTypeRow{id, format.gguf_name, format.elements, format.bytes, static_cast<DType>(d)};
   }
   return std::nullopt;
 }

@@ -41,7 +41,7 @@ const char* Phrase(OperandKind kind) {
     case OperandKind::kActivation: return "a float or what Quantize gives";
     case OperandKind::kLeftSide: return "a float, i8, u8, i32, i64 or what Quantize gives";
     case OperandKind::kRightSide: return "a float, i8, u8, i32, i64 or a Param of a block format";
-    case OperandKind::kTable: return "any scalar dtype or a Param of a block format but q8_K";
+    case OperandKind::kTable: return "any scalar dtype or a Param of a block format";
   }
   QUERN_CHECK(false);
 }
@@ -59,7 +59,7 @@ bool Accepts(OperandKind kind, DType dtype) {
     case OperandKind::kActivation: return IsFloat(dtype) || (IsBlock(dtype) && FormatOf(dtype).sums > 0);
     case OperandKind::kLeftSide: return Accepts(OperandKind::kActivation, dtype) || Multiplies(dtype, dtype);
     case OperandKind::kRightSide: return Accepts(OperandKind::kWeight, dtype) || Multiplies(dtype, dtype);
-    case OperandKind::kTable: return IsBlock(dtype) ? FormatOf(dtype).is_weight : Accepts(OperandKind::kAny, dtype);
+    case OperandKind::kTable: return IsBlock(dtype) || Accepts(OperandKind::kAny, dtype);
   }
   QUERN_CHECK(false);
 }

@@ -11,9 +11,7 @@ namespace {
 
 std::vector<DType> Weights() {
   std::vector<DType> weights;
-  for (int d = kScalarDTypeCount; d < kDTypeCount; ++d) {
-    if (FormatOf(static_cast<DType>(d)).is_weight) weights.push_back(static_cast<DType>(d));
-  }
+  for (int d = kScalarDTypeCount; d < kDTypeCount; ++d) weights.push_back(static_cast<DType>(d));
   return weights;
 }
 bool HasTiles(DType weight) { return FormatOf(weight).activation.has_value(); }

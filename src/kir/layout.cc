@@ -35,7 +35,7 @@ bool LayoutAllows(Layout layout, DType dtype) {
     case Layout::kRow: return !IsBlock(dtype) && !IsComplex(dtype);
     case Layout::kBlocks: return IsBlock(dtype);
     case Layout::kPlanar: return IsBlock(dtype) && FormatOf(dtype).sums > 0;
-    case Layout::kPanel16: return IsBlock(dtype) && FormatOf(dtype).is_weight;
+    case Layout::kPanel16: return IsBlock(dtype);
     case Layout::kKn32: return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kU32;
   }
   QUERN_CHECK(false);
@@ -92,7 +92,7 @@ Panel16 Panel16Of(DType dtype, int64_t k) {
   const int64_t mins = HasMinimums(dtype) ? k / PanelGroup(dtype) * 16 * 2 : 0;
   panel.supers = panel.mins + mins;
   panel.bytes = panel.supers + (HasMinimums(dtype) || HasAdded(dtype) ? blocks * 64 : 0);
-  if (HasGroupScales(dtype)) {
+  if (HasOwnPanels(dtype)) {
     panel.bytes = std::max(panel.bytes, 32 * k + mins + blocks * (HasMinimums(dtype) ? 128 : 64));
   }
   return panel;

@@ -13,7 +13,6 @@
 #include <map>
 #include <optional>
 
-#include "base/block_format.h"
 #include "ir/product.h"
 #include "opt/passes.h"
 #include "opt/rewriter.h"
@@ -69,7 +68,7 @@ const ir::Node* PickedProducts::Picks(int n) const {
   const ir::Node& picks = graph_.node(node.inputs[1].node);
   if (!ir::PicksSlices(graph_, picks)) return nullptr;
   const ir::TensorType &x = graph_.type(node.inputs[0]), &table = graph_.type(picks.inputs[0]);
-  const bool weights = IsBlock(table.dtype) ? FormatOf(table.dtype).is_weight : ir::IsShortFloat(table.dtype);
+  const bool weights = IsBlock(table.dtype) || ir::IsShortFloat(table.dtype);
   if (x.rank() != 3 || x.dtype != DType::kF32 || table.rank() != 3 || !weights) return nullptr;
   if (!x.dims[2].is_constant() || !table.elements().is_constant() || table.elements().constant() < 1) return nullptr;
   if (x.dims[0] != Dims(picks.inputs[1])[0] || node.results[0].dtype != DType::kF32) return nullptr;

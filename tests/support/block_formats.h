@@ -15,13 +15,4 @@ inline std::vector<DType> AllFormats() {
   return formats;
 }
 
-// Those that parameters of models may have.
-inline std::vector<DType> WeightFormats() {
-  std::vector<DType> formats;
-  for (const DType format : AllFormats()) {
-    if (FormatOf(format).is_weight) formats.push_back(format);
-  }
-  return formats;
-}
-
 }  // namespace quern

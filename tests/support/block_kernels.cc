@@ -131,7 +131,7 @@ std::vector<BlockKernel> BlockKernels() {
                                       {"product_q8_0_bf16", MixedProductOf("q8_0", "bf16")},
                                       {"attention_token", AttentionOf("1")},
                                       {"attention_prompt", AttentionOf("S")}};
-  for (const DType format : WeightFormats())
+  for (const DType format : AllFormats())
     kernels.push_back({absl::StrCat("gemv_", Row(format).name), GemvOf(Row(format).name)});
   return kernels;
 }

@@ -1,5 +1,5 @@
 // q8_K: f32 d; 256 signed bytes; sums of 16 of them as i16, which nothing here reads. Activations beside weights in
-// blocks of 256.
+// blocks of 256, and weights.
 #include "base/block_format.h"
 #include "base/formats/scale_search.h"
 
@@ -36,7 +36,7 @@ const BlockFormat& Format_q8_K() {
       .zero = 128,
       .group = 256,
       .d = "f32[0]",
-      .is_weight = false,
+      .activation = DType::kQ8_K,
       .sums = 16,
       .quantise = Quantise,
   };

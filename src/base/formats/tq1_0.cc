@@ -41,6 +41,7 @@ const BlockFormat& Format_tq1_0() {
       .zero = 1,
       .group = 256,
       .d = "f16[26]",
+      .activation = DType::kQ8_K,
       .quantise = Quantise,
   };
   return format;

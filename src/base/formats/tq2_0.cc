@@ -29,6 +29,7 @@ const BlockFormat& Format_tq2_0() {
       .zero = 1,
       .group = 256,
       .d = "f16[32]",
+      .activation = DType::kQ8_K,
       .quantise = Quantise,
   };
   return format;

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "base/block_format.h"
 #include "ir/composite.h"
 #include "ir/product.h"
 #include "ir/shape.h"
@@ -24,7 +23,6 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
     return context.ShapeError(1, absl::StrCat(rows ? "[E, N, " : "[E, ", k.ToString(), rows ? "]" : ", N]"));
   if (!context.AtLeast(w.dims[0], 1)) return context.ShapeError(1, "1 matrix or more");
   if (IsBlock(w.dtype) && !rows) return context.AttributeError("transpose_b", "true beside a block-format w");
-  if (IsBlock(w.dtype) && !FormatOf(w.dtype).is_weight) return context.UnsupportedError(1, "a format of weights");
   if (IsBlock(w.dtype) ? x.dtype != DType::kF32 : !Multiplies(x.dtype, w.dtype))
     return context.DTypeError(1, std::string(Name(x.dtype)));
   if (!context.Equal(indices.dims, std::vector<Extent>{m})) return context.ShapeError(2, ToString({m}));

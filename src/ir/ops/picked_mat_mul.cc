@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "base/block_format.h"
 #include "ir/product.h"
 #include "ir/shape.h"
 #include "ir/sum_products.h"
@@ -27,7 +26,6 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   if (!w.elements().is_constant() || w.elements().constant() < 1)
     return context.ShapeError(1, "matrices of sizes that are known, and not empty");
   if (!IsBlock(w.dtype) && !IsShortFloat(w.dtype)) return context.DTypeError(1, WeightsOf(DType::kF32));
-  if (IsBlock(w.dtype) && !FormatOf(w.dtype).is_weight) return context.UnsupportedError(1, "a format of weights");
   if (x.dtype != DType::kF32 && (!IsBlock(w.dtype) || x.dtype != ActivationFormat(w.dtype)))
     return context.DTypeError(0, "f32, or what goes with the format of w");
   const std::vector<Extent> picks = {PicksByRun(context.attributes) ? w.dims[0] : x.dims[0]};

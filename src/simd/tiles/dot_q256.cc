@@ -3,6 +3,8 @@
 //
 //   q2_K, q4_K, q5_K  y += xd * (d * sum_g scale_g * (codes_g . quants_g) - dmin * sum_g min_g * sum_g(quants))
 //   q3_K, q6_K        y += xd * (d * sum_g scale_g * (codes_g . quants_g) - offset d * sum_g scale_g * sum_g(quants))
+//   tq1_0, tq2_0      y += xd * d * (codes . quants - offset * sum(quants))
+//   q8_K              y += xd * d * (codes . quants)
 //   iq..              y += xd * d * sum_g scale_g * (levels_g . quants_g)
 //
 // for each block; g: its groups of 32 or 16. The integer sums are exact: codes are below 64, so
@@ -13,9 +15,10 @@
 #include "simd/tiles/quant_dot.h"
 
 extern "C" quern::simd::FewTile QUERN_NAME(qk_few_q2_K), QUERN_NAME(qk_few_q3_K), QUERN_NAME(qk_few_q4_K),
-    QUERN_NAME(qk_few_q5_K), QUERN_NAME(qk_few_q6_K), QUERN_NAME(qk_few_iq4_xs), QUERN_NAME(qk_few_iq2_xxs),
-    QUERN_NAME(qk_few_iq2_xs), QUERN_NAME(qk_few_iq2_s), QUERN_NAME(qk_few_iq3_xxs), QUERN_NAME(qk_few_iq3_s),
-    QUERN_NAME(qk_few_iq1_s), QUERN_NAME(qk_few_iq1_m);
+    QUERN_NAME(qk_few_q5_K), QUERN_NAME(qk_few_q6_K), QUERN_NAME(qk_few_q8_K), QUERN_NAME(qk_few_tq1_0),
+    QUERN_NAME(qk_few_tq2_0), QUERN_NAME(qk_few_iq4_xs), QUERN_NAME(qk_few_iq2_xxs), QUERN_NAME(qk_few_iq2_xs),
+    QUERN_NAME(qk_few_iq2_s), QUERN_NAME(qk_few_iq3_xxs), QUERN_NAME(qk_few_iq3_s), QUERN_NAME(qk_few_iq1_s),
+    QUERN_NAME(qk_few_iq1_m);
 
 namespace quern::simd {
 namespace {
@@ -184,6 +187,34 @@ struct DotHeader<Format> : GroupsOf16 {
   }
 };
 
+// Of one scale a block, whose products are not scaled.
+template <class Format>
+  requires(Format::kGroup == 256)
+struct DotHeader<Format> {
+  using Words = hn::FixedTag<int16_t, 8>;
+  static constexpr int kVectors = 0;
+  static constexpr float kAway = 0;
+  float d;
+  HWY_INLINE explicit DotHeader(const uint8_t* block) : d(ScaleOfBlock<Format>(block)) {}
+  // Where pairs of products of more than one vector fit no words.
+  HWY_INLINE static VI16 Scales(int) { return hn::Set(DI16(), 1); }
+};
+
+// sum - offset * sum(quants) for a block, whose `sums` are those of groups of 16. In integers: where most numbers are
+// zero both are large, and what is left is small.
+template <int kOffset>
+HWY_INLINE VI32 TakeAway(VI32 sum, const int16_t* sums) {
+  const DI16 d;
+  const VI16 by = hn::Set(d, -kOffset);
+#if HWY_MAX_BYTES == 64
+  return WordDot(sum, hn::ZeroExtendVector(d, hn::LoadU(hn::Half<DI16>(), sums)), by);
+#else
+  QUERN_UNROLL
+  for (int i = 0; i < 16; i += kBytes / 2) sum = WordDot(sum, hn::LoadU(d, sums + i), by);
+  return sum;
+#endif
+}
+
 // The products of pairs: of codes, or of levels with their signs.
 template <class Format>
 HWY_INLINE VI16 PairsOf(VU8 codes, VI8 quants) {
@@ -197,6 +228,7 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
   using Words = typename Header::Words;
   using Wide = hn::RepartitionToWide<Words>;
   using Floats = hn::RebindToFloat<Wide>;
+  constexpr bool kPairsAddUp = Format::kGroup == 256 && !kSignedQuants<Format>;
   const DF32 df;
   const Floats dx;
   const PlanarAt<256> at(call.k);
@@ -211,8 +243,9 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
       PrefetchAhead<Format::kBytes>(block, call.ahead);
       const Header header(block);
       VI32 sum[M];
+      [[maybe_unused]] VI16 pairs[M];  // 16 times 2 products of a code below 4 fit
       QUERN_UNROLL
-      for (int r = 0; r < M; ++r) sum[r] = hn::Zero(DI32());
+      for (int r = 0; r < M; ++r) sum[r] = hn::Zero(DI32()), pairs[r] = hn::Zero(DI16());
       QUERN_UNROLL
       for (int part = 0; part < 256 / kPart<Format>; ++part) {
         VU8 codes[kPart<Format> / kBytes];
@@ -220,17 +253,27 @@ HWY_NOINLINE void DotRows(const DotCall& call) {
         QUERN_UNROLL
         for (int i = 0; i < kPart<Format> / kBytes; ++i) {
           const int at_byte = part * kPart<Format> + i * kBytes;
-          const VI16 scales = header.Scales(at_byte);
-          QUERN_UNROLL
-          for (int r = 0; r < M; ++r) {
+          const auto products = [&](int r) {
             const auto* quants = reinterpret_cast<const int8_t*>(call.x + r * call.x_stride) + b * 256 + at_byte;
-            sum[r] = WordDot(sum[r], PairsOf<Format>(codes[i], hn::LoadU(DI8(), quants)), scales);
+            return PairsOf<Format>(codes[i], hn::LoadU(DI8(), quants));
+          };
+          if constexpr (kPairsAddUp) {
+            QUERN_UNROLL
+            for (int r = 0; r < M; ++r) pairs[r] = hn::Add(pairs[r], products(r));
+          } else {
+            const VI16 scales = header.Scales(at_byte);
+            QUERN_UNROLL
+            for (int r = 0; r < M; ++r) sum[r] = WordDot(sum[r], products(r), scales);
           }
         }
       }
       QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
         const uint8_t* row = call.x + r * call.x_stride;
+        if constexpr (kPairsAddUp) {
+          const auto* sums = reinterpret_cast<const int16_t*>(row + at.sums) + b * 16;
+          sum[r] = TakeAway<Format::kOffset>(AddPairs(sum[r], pairs[r]), sums);
+        }
         const float xd = LoadScalar<float>(row + at.scales + b * 4), scale = header.d * xd;
         acc[r] = hn::MulAdd(hn::ConvertTo(df, sum[r]), hn::Set(df, scale), acc[r]);
         if constexpr (Header::kVectors > 0) {
@@ -292,6 +335,23 @@ QUERN_TILE(qk_dot_iq4_xs)(float* y, int64_t y_ld, const void* w, int64_t w_strid
                           int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
   quern::simd::Dot<quern::simd::IQ4_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
                                         QUERN_NAME(qk_few_iq4_xs));
+}
+
+QUERN_TILE(qk_dot_q8_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::Q8_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q8_K));
+}
+
+QUERN_TILE(qk_dot_tq1_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::TQ1_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
+                                       QUERN_NAME(qk_few_tq1_0));
+}
+
+QUERN_TILE(qk_dot_tq2_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
+  quern::simd::Dot<quern::simd::TQ2_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
+                                       QUERN_NAME(qk_few_tq2_0));
 }
 
 QUERN_TILE(qk_dot_iq2_xxs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,

@@ -122,6 +122,21 @@ QUERN_TILE(qk_dot_iq4_xs_x)(float* y, int64_t y_ld, const void* w, int64_t w_str
   quern::simd::ExactDot<quern::simd::IQ4_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
 }
 
+QUERN_TILE(qk_dot_q8_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::Q8_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_tq1_0_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::TQ1_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_dot_tq2_0_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::ExactDot<quern::simd::TQ2_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
+}
+
 QUERN_TILE(qk_dot_iq2_xxs_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                              int64_t m, int64_t n, int64_t k, int64_t ahead) {
   quern::simd::ExactDot<quern::simd::IQ2_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);

@@ -8,21 +8,23 @@
 // of a block, of which d is a factor:
 //
 //   c += xd * d * (sum_g scale_g * codes_g . quants_g - offset * sum_g scale_g * sum_g(quants))
-#include <type_traits>
-
+//
+// and where a block has one scale (q8_K, tq1_0, tq2_0) this is its sum with scales of one, whatever the level.
 #include "simd/tiles/quant_amx.h"
 #include "simd/tiles/quant_few.h"
 #include "simd/tiles/quant_mma.h"
 
 extern "C" quern::simd::PackTile QUERN_NAME(qk_pack_q2_K_panel16), QUERN_NAME(qk_pack_q3_K_panel16),
     QUERN_NAME(qk_pack_q4_K_panel16), QUERN_NAME(qk_pack_q5_K_panel16), QUERN_NAME(qk_pack_q6_K_panel16),
+    QUERN_NAME(qk_pack_q8_K_panel16), QUERN_NAME(qk_pack_tq1_0_panel16), QUERN_NAME(qk_pack_tq2_0_panel16),
     QUERN_NAME(qk_pack_iq4_xs_panel16), QUERN_NAME(qk_pack_iq2_xxs_panel16), QUERN_NAME(qk_pack_iq2_xs_panel16),
     QUERN_NAME(qk_pack_iq2_s_panel16), QUERN_NAME(qk_pack_iq3_xxs_panel16), QUERN_NAME(qk_pack_iq3_s_panel16),
     QUERN_NAME(qk_pack_iq1_s_panel16), QUERN_NAME(qk_pack_iq1_m_panel16);
 extern "C" quern::simd::DotTile QUERN_NAME(qk_dot_q2_K), QUERN_NAME(qk_dot_q3_K), QUERN_NAME(qk_dot_q4_K),
-    QUERN_NAME(qk_dot_q5_K), QUERN_NAME(qk_dot_q6_K), QUERN_NAME(qk_dot_iq4_xs), QUERN_NAME(qk_dot_iq2_xxs),
-    QUERN_NAME(qk_dot_iq2_xs), QUERN_NAME(qk_dot_iq2_s), QUERN_NAME(qk_dot_iq3_xxs), QUERN_NAME(qk_dot_iq3_s),
-    QUERN_NAME(qk_dot_iq1_s), QUERN_NAME(qk_dot_iq1_m);
+    QUERN_NAME(qk_dot_q5_K), QUERN_NAME(qk_dot_q6_K), QUERN_NAME(qk_dot_q8_K), QUERN_NAME(qk_dot_tq1_0),
+    QUERN_NAME(qk_dot_tq2_0), QUERN_NAME(qk_dot_iq4_xs), QUERN_NAME(qk_dot_iq2_xxs), QUERN_NAME(qk_dot_iq2_xs),
+    QUERN_NAME(qk_dot_iq2_s), QUERN_NAME(qk_dot_iq3_xxs), QUERN_NAME(qk_dot_iq3_s), QUERN_NAME(qk_dot_iq1_s),
+    QUERN_NAME(qk_dot_iq1_m);
 
 namespace quern::simd {
 namespace {
@@ -34,7 +36,8 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
   const int64_t x_stride = call.x_stride, first = part.first, k = part.k;
   const PlanarAt<256> planar(call.k);
   const DF32 df;
-  using At = std::conditional_t<kWordScales, WordPanelAt<Format>, PanelAt<Format>>;
+  using At = KPanelAt<Format, kWordScales>;
+  constexpr bool kOneScale = Format::kGroup == 256;
   const At at(k);
   const uint8_t* scales = panel + at.scales;
   [[maybe_unused]] const auto* mins = reinterpret_cast<const int16_t*>(panel + at.mins);
@@ -46,9 +49,9 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
     QUERN_UNROLL
     for (int v = 0; v < kColumnVectors; ++v) acc[r][v] = hn::Zero(df);
   }
-  constexpr int kGroups = 256 / Format::kGroup;
+  constexpr int kRun = kGroupRun<Format>, kGroups = 256 / kRun;
   // Sums of the quants of groups, and bytes of them a block.
-  const uint8_t* const group_sums = x + (kGroups == 16 ? planar.sums : planar.wide_sums) + first / Format::kGroup * 2;
+  const uint8_t* const group_sums = x + (kGroups == 16 ? planar.sums : planar.wide_sums) + first / kRun * 2;
   const uint8_t* const block_scales = x + planar.scales + first / 256 * 4;
   for (int64_t b = 0; b < k / 256; ++b) {
     const uint8_t* const block_sums = group_sums + b * kGroups * 2;
@@ -62,8 +65,15 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
       }
       return sum;
     };
+    // The quants of all groups, where they have one scale.
+    [[maybe_unused]] const auto of_block = [&](int r) {
+      const hn::FixedTag<int16_t, 8> words;
+      const auto sums = hn::LoadU(words, reinterpret_cast<const int16_t*>(block_sums + r * x_stride));
+      const auto pairs = MulPairs(sums, hn::Set(words, 1));
+      return hn::Set(DI32(), hn::GetLane(hn::SumOfLanes(hn::DFromV<decltype(pairs)>(), pairs)));
+    };
     VF32 sum[M][kColumnVectors];
-    if constexpr (kWordScales) {
+    if constexpr (At::kWords || kOneScale) {
       VI32 total[M][kColumnVectors];
       QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
@@ -71,25 +81,39 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
         for (int v = 0; v < kColumnVectors; ++v) total[r][v] = hn::Zero(DI32());
       }
 #pragma clang loop unroll(disable)
-      for (int g = 0; g < kGroups; ++g, panel += Format::kGroup * 16, scales += 64) {
+      for (int g = 0; g < kGroups; ++g, panel += kRun * 16) {
         const auto scaled = [&](VI32 to, VI16 pairs, int v) {
           return WordDot(to, pairs, hn::LoadU(DI16(), reinterpret_cast<const int16_t*>(scales + v * kBytes)));
         };
-        SumGroup<Format, M>(panel, rows, [&](int r, int v) { return total[r][v]; }, scaled, total);
-        rows.Advance(Format::kGroup);
+        const auto so_far = [&](int r, int v) { return total[r][v]; };
+        if constexpr (kOneScale) {
+          SumGroup<Format, M>(panel, rows, so_far, Unscaled(), total);
+        } else {
+          SumGroup<Format, M>(panel, rows, so_far, scaled, total);
+          scales += 64;
+        }
+        rows.Advance(kRun);
       }
       QUERN_UNROLL
       for (int r = 0; r < M; ++r) {
         QUERN_UNROLL
         for (int v = 0; v < kColumnVectors; ++v) {
           VI32 whole = total[r][v];
-          if constexpr (At::kScalesAgain)
+          if constexpr (kOneScale && kOffset<Format> != 0) {
+            whole = hn::Sub(whole, hn::ShiftLeft<CeilLog2(kOffset<Format>)>(of_block(r)));
+          } else if constexpr (At::kScalesAgain) {
             whole = hn::Sub(whole, hn::ShiftLeft<CeilLog2(Format::kOffset)>(of_groups(r, v)));
-          sum[r][v] = hn::Mul(hn::ConvertTo(df, whole), hn::LoadU(df, supers + v * kLanes));
+          }
+          const auto* by = kOneScale ? reinterpret_cast<const float*>(scales) : supers;
+          sum[r][v] = hn::Mul(hn::ConvertTo(df, whole), hn::LoadU(df, by + v * kLanes));
         }
       }
-      supers += 16;
-      if constexpr (At::kScalesAgain) mins += kGroups * 16;
+      if constexpr (kOneScale) {
+        scales += 64;
+      } else {
+        supers += 16;
+        if constexpr (At::kScalesAgain) mins += kGroups * 16;
+      }
     } else {
       Starts<Format, M, kGroups> starts;
       if constexpr (kOffset<Format> != 0) starts.Load(block_sums, x_stride);
@@ -99,10 +123,10 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
         for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = hn::Zero(df);
       }
 #pragma clang loop unroll(disable)
-      for (int g = 0; g < kGroups; ++g, panel += Format::kGroup * 16, scales += 64) {
+      for (int g = 0; g < kGroups; ++g, panel += kRun * 16, scales += 64) {
         VI32 products[M][kColumnVectors];
         SumGroup<Format, M>(panel, rows, [&](int r, int) { return starts.Get(r, g); }, Unscaled(), products);
-        rows.Advance(Format::kGroup);
+        rows.Advance(kRun);
         QUERN_UNROLL
         for (int v = 0; v < kColumnVectors; ++v) {
           const VF32 scale = hn::LoadU(df, reinterpret_cast<const float*>(scales) + v * kLanes);
@@ -195,6 +219,21 @@ QUERN_TILE(qk_mma_iq4_xs)(float* c, int64_t c_ld, const void* x, int64_t x_strid
   quern::simd::Mma<quern::simd::IQ4_XS>(c, c_ld, x, x_stride, panel, m, n, k);
 }
 
+QUERN_TILE(qk_mma_q8_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                        int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::Q8_K>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_tq1_0)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                         int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::TQ1_0>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
+QUERN_TILE(qk_mma_tq2_0)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                         int64_t n, int64_t k) {
+  quern::simd::Mma<quern::simd::TQ2_0>(c, c_ld, x, x_stride, panel, m, n, k);
+}
+
 QUERN_TILE(qk_mma_iq2_xxs)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
                            int64_t m, int64_t n, int64_t k) {
   quern::simd::Mma<quern::simd::IQ2_XXS>(c, c_ld, x, x_stride, panel, m, n, k);
@@ -264,6 +303,24 @@ QUERN_TILE(qk_few_iq4_xs)(float* y, int64_t y_ld, const void* w, int64_t w_strid
                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
   quern::simd::Few<quern::simd::IQ4_XS>(QUERN_NAME(qk_pack_iq4_xs_panel16), QUERN_NAME(qk_dot_iq4_xs), y, y_ld, w,
                                         w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_q8_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::Q8_K>(QUERN_NAME(qk_pack_q8_K_panel16), QUERN_NAME(qk_dot_q8_K), y, y_ld, w, w_stride,
+                                      x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_tq1_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::TQ1_0>(QUERN_NAME(qk_pack_tq1_0_panel16), QUERN_NAME(qk_dot_tq1_0), y, y_ld, w,
+                                       w_stride, x, x_stride, m, n, k, ahead);
+}
+
+QUERN_TILE(qk_few_tq2_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
+                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
+  quern::simd::Few<quern::simd::TQ2_0>(QUERN_NAME(qk_pack_tq2_0_panel16), QUERN_NAME(qk_dot_tq2_0), y, y_ld, w,
+                                       w_stride, x, x_stride, m, n, k, ahead);
 }
 
 QUERN_TILE(qk_few_iq2_xxs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,

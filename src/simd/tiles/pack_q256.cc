@@ -3,8 +3,6 @@
 //
 // The rows are transposed while still packed, nibbles and the bits above them apart, and made codes afterwards: half
 // the shuffles.
-#include <type_traits>
-
 #include "simd/tiles/quant_amx.h"
 #include "simd/tiles/quant_codes.h"
 #include "simd/tiles/quant_panel.h"
@@ -135,6 +133,27 @@ HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
   }
 }
 
+// A block begins with d, or ends with it.
+template <class Format>
+  requires(Format::kGroup == 256)
+HWY_INLINE void PackHeader(const BlockColumn& column, const HeaderAt& to) {
+  const Lines4 header = TransposeRows(column, Bytes<Format> ? 0 : Format::kBytes - 16);
+  for (int i = 0; i < kLineVectors; ++i) {
+    VF32 d;
+    if constexpr (Bytes<Format>) {
+      d = hn::BitCast(DF32(), header.line[0][i]);
+    } else {
+      d = LowHalves(hn::ShiftRight<16>(hn::BitCast(DU32(), header.line[3][i])));
+    }
+#if defined(__AMX_INT8__)
+    to.StoreScale(0, i, d, hn::Set(DI32(), 1));
+    to.StoreD(i, d);
+#else
+    hn::StoreU(d, DF32(), static_cast<float*>(to.scales) + i * kLanes);
+#endif
+  }
+}
+
 // A block begins with d, 16 bits and 32 of scales.
 template <class Format>
   requires(Format::kLevels != nullptr && !Format::kGrid)
@@ -208,6 +227,32 @@ HWY_INLINE void ForCodes(const BlockColumn& column, const Store& store) {
         }
       }
     }
+  } else if constexpr (Bytes<Format>) {
+    for (int piece = 0; piece < 16; ++piece) {
+      const Lines4 lines = TransposeRows(column, Format::kQuants + piece * 16);
+      for (int e = 0; e < 4; ++e) {
+        for (int i = 0; i < kLineVectors; ++i)
+          store(hn::Xor(lines.line[e][i], hn::Set(DU8(), 0x80)), piece * 16 + e * 4, i);
+      }
+    }
+  } else if constexpr (Digits<Format>) {
+    // Five digits of each of 32 bytes and of 16, four of the last four, which are ten bytes behind where the tail begins.
+    const auto digits = [&](VU8 bytes, int count, int j, int apart, int i) {
+      for (int n = 0; n < count; ++n, bytes = BehindFirst(bytes, 1)) store(FirstDigit(bytes), j + n * apart, i);
+    };
+    for (int piece = 0; piece < 3; ++piece) {
+      const Lines4 lines = TransposeRows(column, Format::kTrits + piece * 16);
+      for (int e = 0; e < 4; ++e) {
+        for (int i = 0; i < kLineVectors; ++i)
+          digits(lines.line[e][i], 5, piece < 2 ? piece * 16 + e * 4 : 160 + e * 4, piece < 2 ? 32 : 16, i);
+      }
+    }
+    const Lines4 tail = TransposeRows(column, Format::kBytes - 16);
+    for (int i = 0; i < kLineVectors; ++i) {
+      const auto low = hn::ShiftRight<16>(hn::BitCast(DU32(), tail.line[2][i]));
+      const auto high = hn::ShiftLeft<16>(hn::BitCast(DU32(), tail.line[3][i]));
+      digits(hn::BitCast(DU8(), hn::Or(low, high)), 4, 240, 4, i);
+    }
   } else if constexpr (Format::kCodes < 16) {
     Lines4 high[2] = {};
     if constexpr (Format::kCodes == 8) {
@@ -278,7 +323,8 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
 #if defined(__AMX_INT8__)
   const AmxPanelAt<Format> at(k);
 #else
-  const std::conditional_t<kWordScales, WordPanelAt<Format>, PanelAt<Format> > at(k);
+  using At = KPanelAt<Format, kWordScales>;
+  const At at(k);
 #endif
   constexpr int kSupers = kInWords && Format::kHasMins ? 32 : 16;
   auto* mins = reinterpret_cast<uint32_t*>(panel + at.mins);
@@ -301,8 +347,8 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
 #else
     auto* scales = reinterpret_cast<float*>(panel + at.scales) + b * kGroups * 16;
     PackHeader<Format>(column, {scales, mins + b * kGroups * 8, supers + b * kSupers});
-    if constexpr (kWordScales) {
-      if constexpr (WordPanelAt<Format>::kScalesAgain) PairScales<kGroups>(scales, mins + b * kGroups * 8);
+    if constexpr (At::kWords) {
+      if constexpr (At::kScalesAgain) PairScales<kGroups>(scales, mins + b * kGroups * 8);
     }
     ForCodes<Format>(
         column, [&](VU8 codes, int j, int i) { hn::StoreU(codes, DU8(), panel + (b * 64 + j / 4) * 64 + i * kBytes); });
@@ -335,6 +381,18 @@ QUERN_TILE(qk_pack_q6_K_panel16)(void* dst, int64_t, const void* src, int64_t sr
 
 QUERN_TILE(qk_pack_iq4_xs_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
   quern::simd::PackPanel<quern::simd::IQ4_XS>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_q8_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::Q8_K>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_tq1_0_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::TQ1_0>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_pack_tq2_0_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackPanel<quern::simd::TQ2_0>(dst, src, src_stride, rows, k);
 }
 
 QUERN_TILE(qk_pack_iq2_xxs_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {

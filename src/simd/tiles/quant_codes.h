@@ -38,7 +38,7 @@ HWY_INLINE void JoinStreams(VU8 first, VU8 second, VU8 high, VU8 (&stream)[4]) {
   stream[3] = hn::Or(hn::ShiftRight<4>(second), bits(hn::ShiftRight<2>(top)));
 }
 
-// Of one half of a q2_K or q3_K block, 128 elements in four streams of 32: bytes of pairs of bits give a vector of
+// Of one half of a q2_K, q3_K or tq2_0 block, 128 elements in four streams of 32: bytes of pairs of bits give a vector of
 // codes of each stream. high: q3_K, the bytes of third bits that belong to them, bit 4 half + s for stream s.
 template <class Format>
 HWY_INLINE void JoinPairs(VU8 packed, VU8 high, int half, VU8 (&stream)[4]) {
@@ -57,6 +57,47 @@ HWY_INLINE void JoinPairs(VU8 packed, VU8 high, int half, VU8 (&stream)[4]) {
     stream[2] = hn::Or(stream[2], hn::And(hn::BitCast(d, bits), third));
     stream[3] = hn::Or(stream[3], hn::And(hn::BitCast(d, hn::ShiftRight<1>(bits)), third));
   }
+}
+
+// Of tq1_0: a byte is the fraction, of 256, that its digits of base three make. The bytes of what is behind the first
+// digit, and the first digit.
+template <class V>
+HWY_INLINE V BehindFirst(V bytes, int digits) {
+  for (int i = 0; i < digits; ++i) bytes = hn::Add(bytes, hn::Add(bytes, bytes));
+  return bytes;
+}
+template <class V>
+HWY_INLINE V FirstDigit(V bytes) {
+  const hn::DFromV<V> d;
+  const auto one = hn::Set(d, 1);
+  const auto at_least = [&](uint8_t third) { return hn::Min(hn::SaturatedSub(bytes, hn::Set(d, third)), one); };
+  return hn::Add(at_least(85), at_least(170));  // 86 is the first byte above a third of 256, 171 above two
+}
+
+// The 32 digits from element 32 s on: 32 bytes hold five times 32, 16 bytes five times 16, four bytes four times 4.
+HWY_INLINE void DigitsOf32(const uint8_t* block, int s, hn::Vec<D32>* codes) {
+  const D32 d;
+  if (s < 5) {
+    for (int i = 0; i < kGridParts; ++i) codes[i] = FirstDigit(BehindFirst(hn::LoadU(d, block + i * kGridBytes), s));
+    return;
+  }
+  const D16 d16;
+  const auto run = [&](int n) {
+    if (n < 5) return BehindFirst(hn::LoadU(d16, block + 32), n);
+    const hn::Repartition<uint16_t, D16> words;
+    alignas(16) static constexpr uint16_t kPowers[8] = {1, 1, 3, 3, 9, 9, 27, 27};
+    const auto powers = hn::Load(words, kPowers), low = hn::Set(words, 255);
+    const auto four = hn::BitCast(words, hn::Set(hn::Repartition<uint32_t, D16>(), LoadScalar<uint32_t>(block + 48)));
+    const auto even = hn::And(hn::Mul(four, powers), low), odd = hn::Mul(hn::AndNot(low, four), powers);
+    return hn::BitCast(d16, hn::Or(even, odd));
+  };
+  const auto first = run(2 * s - 10), second = run(2 * s - 9);
+#if HWY_MAX_BYTES == 16
+  codes[0] = FirstDigit(first);
+  codes[1] = FirstDigit(second);
+#else
+  codes[0] = FirstDigit(hn::Combine(d, second, first));
+#endif
 }
 
 // The scales of the 16 groups of a q3_K block.
@@ -83,18 +124,38 @@ HWY_INLINE hn::Vec<hn::FixedTag<int8_t, 8>> ScalesOfLevels(const uint8_t* block)
   return hn::Sub(hn::BitCast(d, hn::Set(hn::FixedTag<uint64_t, 1>(), low | high << 4)), hn::Set(d, 32));
 }
 
-// Elements that are decoded at once: a chunk of q4_K or q5_K, two groups of iq4_xs and of grids, half a block of the
-// others.
+// Whether codes are whole bytes with their sign.
 template <class Format>
-constexpr int kPart = Format::kGroup == 32 || Format::kGrid ? 64 : 128;
+concept Bytes = Format::kCodes == 256 && Format::kLevels == nullptr;
+
+// Of formats with one scale a block: what it multiplies.
+template <class Format>
+HWY_INLINE float ScaleOfBlock(const uint8_t* block) {
+  if constexpr (Bytes<Format>) return LoadScalar<float>(block + Format::kD);
+  return HalfToFloat(LoadScalar<uint16_t>(block + Format::kD));
+}
+
+// Whether codes are digits of base three.
+template <class Format>
+concept Digits = Format::kCodes == 3;
+
+// Elements that are decoded at once: a chunk of q4_K or q5_K, two groups of iq4_xs and of grids, as many digits, half a
+// block of the others.
+template <class Format>
+constexpr int kPart = Format::kGroup == 32 || Format::kGrid || Digits<Format> ? 64 : 128;
 
 // The codes of part `part` of a block, in element order; of levels, these with their signs.
 template <class Format>
-  requires(Format::kGrid)
+  requires(Format::kGrid || Digits<Format>)
 HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
   hn::Vec<D32> first[kGridParts], second[kGridParts];
-  GridCodes<Format>(block, 2 * part, first);
-  GridCodes<Format>(block, 2 * part + 1, second);
+  if constexpr (Format::kGrid) {
+    GridCodes<Format>(block, 2 * part, first);
+    GridCodes<Format>(block, 2 * part + 1, second);
+  } else {
+    DigitsOf32(block, 2 * part, first);
+    DigitsOf32(block, 2 * part + 1, second);
+  }
 #if HWY_MAX_BYTES == 64
   codes[0] = Quants<Format>(DU8(), hn::Combine(DU8(), second[0], first[0]));
 #else
@@ -104,6 +165,14 @@ HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
     codes[kGridParts + i] = Quants<Format>(DU8(), second[i]);
   }
 #endif
+}
+
+template <class Format>
+  requires(Bytes<Format>)
+HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
+  QUERN_UNROLL
+  for (int i = 0; i < kPart<Format> / kBytes; ++i)
+    codes[i] = hn::LoadU(DU8(), block + Format::kQuants + part * kPart<Format> + i * kBytes);
 }
 
 #if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
@@ -150,7 +219,7 @@ HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
 }
 
 template <class Format>
-  requires(Format::kCodes < 16)
+  requires(Format::kCodes < 16 && !Digits<Format>)
 HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
   const __m512i pairs = Twice(block + Format::kPairs + part * 32), three = _mm512_set1_epi8(3);
   const auto stream = [&](int s) {
@@ -216,7 +285,7 @@ HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
 }
 
 template <class Format>
-  requires(Format::kLevels == nullptr)
+  requires(Format::kLevels == nullptr && !Digits<Format> && !Bytes<Format>)
 HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
   const DU8 d;
   constexpr int kStep = 32 / kBytes;

@@ -124,6 +124,13 @@ struct BlockHeader<Format> {
   }
 };
 
+template <class Format>
+  requires(Format::kGroup == 256)
+struct BlockHeader<Format> {
+  float scale;
+  HWY_INLINE explicit BlockHeader(const uint8_t* block) : scale(ScaleOfBlock<Format>(block)) {}
+};
+
 // Vector v of the 32 codes at `at`, as f32.
 template <typename Code>
 HWY_INLINE VF32 CodesAt(const Code* at, int v) {
@@ -198,13 +205,12 @@ HWY_INLINE void Decode32(const BlockHeader<Q6_K>& header, const uint8_t* block, 
   }
 }
 
-// q2_K and q3_K.
+// Elements 32 s .. 32 s + 31 of q2_K, q3_K and tq2_0.
 template <class Format>
-  requires(Format::kCodes < 16)
-HWY_INLINE void Decode32(const BlockHeader<Format>& header, const uint8_t* block, int s, VF32* values) {
+  requires(!Digits<Format>)
+HWY_INLINE void PairsOf32(const uint8_t* block, int s, uint8_t* codes) {
   const D16 d;
   const hn::FixedTag<uint16_t, 8> d16;
-  alignas(32) uint8_t codes[32];
   for (int i = 0; i < 32; i += 16) {
     const auto pairs = hn::BitCast(d16, hn::LoadU(d, block + Format::kPairs + s / 4 * 32 + i));
     auto code = hn::And(hn::BitCast(d, hn::ShiftRightSame(pairs, s % 4 * 2)), hn::Set(d, 3));
@@ -214,6 +220,14 @@ HWY_INLINE void Decode32(const BlockHeader<Format>& header, const uint8_t* block
     }
     hn::Store(code, d, codes + i);
   }
+}
+
+// q2_K and q3_K.
+template <class Format>
+  requires(Format::kCodes < 16 && Format::kGroup == 16)
+HWY_INLINE void Decode32(const BlockHeader<Format>& header, const uint8_t* block, int s, VF32* values) {
+  alignas(32) uint8_t codes[32];
+  PairsOf32<Format>(block, s, codes);
   for (int v = 0; v < kVectors32; ++v) {
     const int group = s * 2 + v * kLanes / 16;
     const VF32 scale = hn::Set(DF32(), header.scale[group]), code = CodesAt(codes, v);
@@ -223,6 +237,28 @@ HWY_INLINE void Decode32(const BlockHeader<Format>& header, const uint8_t* block
       values[v] = hn::Mul(hn::Sub(code, hn::Set(DF32(), Format::kOffset)), scale);
     }
   }
+}
+
+// Of one scale a block.
+template <class Format>
+  requires(Format::kGroup == 256)
+HWY_INLINE void Decode32(const BlockHeader<Format>& header, const uint8_t* block, int s, VF32* values) {
+  const VF32 scale = hn::Set(DF32(), header.scale);
+  if constexpr (Bytes<Format>) {
+    const auto* quants = reinterpret_cast<const int8_t*>(block + Format::kQuants) + s * 32;
+    for (int v = 0; v < kVectors32; ++v) values[v] = hn::Mul(CodesAt(quants, v), scale);
+    return;
+  }
+  alignas(32) uint8_t codes[32];
+  if constexpr (Digits<Format>) {
+    hn::Vec<D32> digits[kGridParts];
+    DigitsOf32(block, s, digits);
+    for (int i = 0; i < kGridParts; ++i) hn::Store(digits[i], D32(), codes + i * kGridBytes);
+  } else if constexpr (!Bytes<Format>) {
+    PairsOf32<Format>(block, s, codes);
+  }
+  const VF32 offset = hn::Set(DF32(), Format::kOffset);
+  for (int v = 0; v < kVectors32; ++v) values[v] = hn::Mul(hn::Sub(CodesAt(codes, v), offset), scale);
 }
 
 HWY_INLINE void Decode32(const BlockHeader<IQ4_XS>& header, const uint8_t* block, int s, VF32* values) {

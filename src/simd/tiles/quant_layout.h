@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 namespace quern::simd {
 namespace {
@@ -79,6 +80,25 @@ struct Q3_K : KQuant {
   static constexpr bool kHasMins = false;
   static constexpr int kHigh = 0, kPairs = 32, kScales = 96, kD = 108;
 };
+// Bytes with their sign, and d as f32: one scale for all of a block.
+struct Q8_K : KQuant {
+  static constexpr int kBytes = 292, kGroup = 256, kCodes = 256, kOffset = 128;
+  static constexpr bool kHasMins = false;
+  static constexpr int kD = 0, kQuants = 4;
+};
+// Numbers of -1, 0 and 1, one scale for all of a block: as pairs of bits, and as digits of base three in bytes.
+struct Ternary : KQuant {
+  static constexpr int kGroup = 256, kOffset = 1;
+  static constexpr bool kHasMins = false;
+};
+struct TQ2_0 : Ternary {
+  static constexpr int kBytes = 66, kCodes = 4;
+  static constexpr int kPairs = 0, kD = 64;
+};
+struct TQ1_0 : Ternary {
+  static constexpr int kBytes = 54, kCodes = 3;
+  static constexpr int kTrits = 0, kD = 52;
+};
 struct IQ4_XS : KQuant {
   static constexpr int kBytes = 136, kGroup = 32, kCodes = 256, kOffset = 128;
   static constexpr bool kHasMins = false;
@@ -145,6 +165,7 @@ struct PlanarAt {
 // Offsets in bytes inside a panel16 of k elements; the codes are at 0.
 template <class Format>
 struct PanelAt {
+  static constexpr bool kWords = false, kScalesAgain = false;
   int64_t scales, mins, supers;
   explicit PanelAt(int64_t k)
       : scales(k * 16),
@@ -152,12 +173,13 @@ struct PanelAt {
         supers(mins + (Format::kHasMins ? k / Format::kGroup * 32 : 0)) {}
 };
 
-// The same where scales are words (kWordScales), of blocks of 256:
+// The same where the scales of groups are words (kWordScales), of blocks of 256:
 //   scales  i16 [K/group][16][2]: the scale of the group, twice
 //   mins    i16 [K/group/2][16][2], two groups interleaved: minimums, or where codes have an offset the scales again
 //   supers  f32 [K/256][16] d; with minimums f32 [K/256][2][16]: d, then dmin
 template <class Format>
 struct WordPanelAt {
+  static constexpr bool kWords = true;
   static constexpr bool kScalesAgain = !Format::kHasMins && Format::kCodes < 256;
   int64_t scales, mins, supers;
   explicit WordPanelAt(int64_t k)
@@ -165,6 +187,10 @@ struct WordPanelAt {
         mins(scales + k / Format::kGroup * 64),
         supers(mins + (Format::kHasMins || kScalesAgain ? k / Format::kGroup * 32 : 0)) {}
 };
+
+// Of the two, the one of blocks of 256 at a level: a scale of a whole block is no word.
+template <class Format, bool kWordScales>
+using KPanelAt = std::conditional_t < kWordScales&& Format::kGroup<256, WordPanelAt<Format>, PanelAt<Format>>;
 
 }  // namespace
 }  // namespace quern::simd

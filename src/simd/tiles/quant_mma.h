@@ -72,24 +72,28 @@ HWY_INLINE void ForRowBlocks(int64_t m, const F& f) {
   }
 }
 
+// Elements whose products are added up at once: a group, of which a whole block would be long.
+template <class Format>
+constexpr int kGroupRun = std::min(Format::kGroup, 32);
+
 // Without byte dots: how many pair products (of codes of the format with quants) an i16 lane can add up. q4: 8 * 2 * 15
 // * 127; q5: 4 * 2 * 31 * 127; q6_K: 2 * 2 * 63 * 127. Codes of eight bits go back to signed, and one pair is all
 // that fits.
 template <class Format>
-constexpr int kPairSteps = std::clamp(128 / Format::kCodes, 1, Format::kGroup / 4);
+constexpr int kPairSteps = std::clamp(128 / Format::kCodes, 1, kGroupRun<Format> / 4);
 template <class Format>
 constexpr bool kSignedCodes = !kByteDot && Format::kCodes == 256;
 
 HWY_INLINE VI8 Broadcast4(const uint8_t* at) { return hn::BitCast(DI8(), hn::Set(DI32(), LoadScalar<int32_t>(at))); }
 
-// sum[r][v] = start(r, v) + codes . quants over one group of a panel: i32, exact. `panel` is at its first codes, `rows`
+// sum[r][v] = start(r, v) + codes . quants over one run of a group of a panel: i32, exact. `panel` is at its first codes, `rows`
 // at its first quants. Words of pairs of products are added by `add(sum, pairs, v)`. Without byte dots the steps are
 // loops: of a group in one piece the compiler makes walks by row or by vector of columns, and what these share goes
 // through the stack.
 template <class Format, int M, class Start, class Add>
 HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const Start& start,
                          [[maybe_unused]] const Add& add, VI32 (*sum)[kColumnVectors]) {
-  constexpr int kSteps = Format::kGroup / 4, kPairs = kPairSteps<Format>;
+  constexpr int kSteps = kGroupRun<Format> / 4, kPairs = kPairSteps<Format>;
   const DU8 d;
   const auto codes_at = [&](int step, int v) {
     const VU8 codes = Quants<Format, kSignedCodes<Format>>(d, hn::LoadU(d, panel + step * 64 + v * kBytes));

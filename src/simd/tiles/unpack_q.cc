@@ -162,6 +162,30 @@ QUERN_TILE(qk_pack_iq4_xs_kn32)(void* dst, int64_t, const void* src, int64_t src
   quern::simd::PackColumns<quern::simd::IQ4_XS>(dst, src, src_stride, rows, k);
 }
 
+QUERN_TILE(qk_unpack_q8_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                           int64_t k) {
+  quern::simd::UnpackRows<quern::simd::Q8_K>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_q8_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::Q8_K>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_tq1_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                            int64_t k) {
+  quern::simd::UnpackRows<quern::simd::TQ1_0>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_tq1_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::TQ1_0>(dst, src, src_stride, rows, k);
+}
+
+QUERN_TILE(qk_unpack_tq2_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
+                            int64_t k) {
+  quern::simd::UnpackRows<quern::simd::TQ2_0>(dst, dst_stride, src, src_stride, rows, k);
+}
+QUERN_TILE(qk_pack_tq2_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  quern::simd::PackColumns<quern::simd::TQ2_0>(dst, src, src_stride, rows, k);
+}
+
 QUERN_TILE(qk_unpack_iq2_xxs)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
                               int64_t k) {
   quern::simd::UnpackRows<quern::simd::IQ2_XXS>(dst, dst_stride, src, src_stride, rows, k);

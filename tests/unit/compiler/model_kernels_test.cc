@@ -93,7 +93,7 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
   const auto precise = compiler::OpenModel(QUERN_SOURCE_DIR "/models/addition.gguf", {.exact = true});
   ASSERT_TRUE(precise.ok()) << precise.status();
   Kernels kernels;
-  std::vector<DType> formats = WeightFormats();
+  std::vector<DType> formats = AllFormats();
   formats.insert(formats.end(), {DType::kF16, DType::kBF16, DType::kF32});
   for (const DType format : formats) {
     for (const hir::Module* module : {&model->spec.module, &precise->spec.module}) {

@@ -110,7 +110,7 @@ inline void ForEachModelKernel(
     const std::function<void(const codegen::DeviceTarget&, const std::vector<SizedKernel>&)>& check) {
   const auto model = compiler::OpenModel(QUERN_SOURCE_DIR "/models/addition.gguf", {.exact = true});
   ASSERT_TRUE(model.ok()) << model.status();
-  std::vector<DType> formats = WeightFormats();
+  std::vector<DType> formats = AllFormats();
   formats.insert(formats.end(), {DType::kF16, DType::kF32, DType::kBF16});
   for (const DType format : formats) {
     const auto weighed = WithWeights(model->spec.module, format);

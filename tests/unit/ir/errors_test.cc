@@ -433,7 +433,6 @@ TEST(OpErrors, RulesOfTheOps) {
       {"MatMul", {"q8_0[2, 32]", "f32[5, 32]"}, rows, kDType, "b"},
       {"MatMul", {"q8_0[2, 256]", "q4_K[5, 256]"}, rows, kNoKernel, "a"},
       {"MatMul", {"q8_K[2, 256]", "q8_0[5, 256]"}, rows, kNoKernel, "a"},
-      {"MatMul", {"q8_K[2, 256]", "q8_K[5, 256]"}, rows, kNoKernel, "a"},
       {"MatMulPanels", {"f32[3]", "f32[2, 3, 32]"}, panels, kShape, "a"},
       {"MatMulPanels", {"f32[2, 3]", "f32[1, 3, 32]"}, panels, kShape, "b"},
       {"MatMulPanels", {"f32[2, 3]", "f32[2, 4, 32]"}, panels, kShape, "b"},

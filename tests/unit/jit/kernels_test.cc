@@ -258,7 +258,7 @@ TEST(Kernels, Decode) {
 TEST(Kernels, DecodePanels) {
   Rng rng(kSeed);
   std::vector<kir::Kernel> kernels;
-  std::vector<DType> formats = WeightFormats();
+  std::vector<DType> formats = AllFormats();
   std::erase_if(formats, [](DType format) { return !FormatOf(format).activation; });
   for (const DType format : formats) {
     const char* const type = Row(format).name;
@@ -280,18 +280,18 @@ TEST(Kernels, DecodePanels) {
     )",
                                             type, type, type)));
   }
-  std::vector<Case> plain, scaled;
+  std::vector<Case> plain, own;
   for (size_t i = 0; i < kernels.size(); ++i)
-    (kir::HasGroupScales(formats[i]) ? scaled : plain).push_back(MakeCase(kernels[i], {}, {3e-7, 1e-6}, rng));
+    (kir::HasOwnPanels(formats[i]) ? own : plain).push_back(MakeCase(kernels[i], {}, {3e-7, 1e-6}, rng));
   CheckCases(plain);
-  CheckCases(scaled, {}, [](const cpu::Target& target) { return target.plain_panels; });
+  CheckCases(own, {}, [](const cpu::Target& target) { return target.plain_panels; });
 }
 
 // Rows of weights times f32 rows: by the format's tile, where it has one.
 TEST(Kernels, DotsOfEveryFormat) {
   Rng rng(kSeed);
   std::vector<kir::Kernel> kernels;
-  for (const DType format : WeightFormats()) {
+  for (const DType format : AllFormats()) {
     kernels.push_back(Parse(absl::StrFormat(R"(
       kernel dot_%s_rows (
         x : f32[M, 768] in
@@ -316,7 +316,7 @@ TEST(Kernels, DotsOfEveryFormat) {
 TEST(Kernels, PacksToFloats) {
   Rng rng(kSeed);
   std::vector<kir::Kernel> kernels;
-  for (const DType format : WeightFormats()) {
+  for (const DType format : AllFormats()) {
     kernels.push_back(Parse(absl::StrFormat(R"(
       kernel unpack_%s (
         w : %s[M, 512] @blocks in

@@ -22,7 +22,7 @@ TEST(LayoutTest, DtypesOfEachLayout) {
     EXPECT_EQ(LayoutAllows(Layout::kRow, dtype), !IsBlock(dtype) && dtype != DType::kC64) << Name(dtype);
     EXPECT_EQ(LayoutAllows(Layout::kBlocks, dtype), IsBlock(dtype)) << Name(dtype);
     EXPECT_EQ(LayoutAllows(Layout::kPlanar, dtype), dtype == DType::kQ8_0 || dtype == DType::kQ8_K) << Name(dtype);
-    EXPECT_EQ(LayoutAllows(Layout::kPanel16, dtype), IsBlock(dtype) && dtype != DType::kQ8_K) << Name(dtype);
+    EXPECT_EQ(LayoutAllows(Layout::kPanel16, dtype), IsBlock(dtype)) << Name(dtype);
     const bool summed = dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kU32;
     EXPECT_EQ(LayoutAllows(Layout::kKn32, dtype), summed) << Name(dtype);
   }

@@ -55,6 +55,9 @@ TEST(QuantLayoutTest, Panels) {
   ComparePanel<MXFP4>(DType::kMXFP4);
   ComparePanel<Q2_K>(DType::kQ2_K);
   ComparePanel<Q3_K>(DType::kQ3_K);
+  ComparePanel<Q8_K>(DType::kQ8_K);
+  ComparePanel<TQ1_0>(DType::kTQ1_0);
+  ComparePanel<TQ2_0>(DType::kTQ2_0);
   ComparePanel<IQ4_XS>(DType::kIQ4_XS);
   ComparePanel<IQ2_XXS>(DType::kIQ2_XXS);
   ComparePanel<IQ2_XS>(DType::kIQ2_XS);

@@ -28,7 +28,7 @@ struct QuantFormat {
 // Those that have tiles.
 inline std::vector<QuantFormat> QuantFormats() {
   std::vector<QuantFormat> formats;
-  for (const DType weight : WeightFormats()) {
+  for (const DType weight : AllFormats()) {
     if (FormatOf(weight).activation) formats.push_back({weight, *FormatOf(weight).activation, FormatOf(weight).name});
   }
   return formats;
