@@ -238,7 +238,8 @@ HWY_INLINE void ForCodes(const BlockColumn& column, const Store& store) {
   } else if constexpr (Digits<Format>) {
     // Five digits of each of 32 bytes and of 16, four of the last four, which are ten bytes behind where the tail begins.
     const auto digits = [&](VU8 bytes, int count, int j, int apart, int i) {
-      for (int n = 0; n < count; ++n, bytes = BehindFirst(bytes, 1)) store(FirstDigit(bytes), j + n * apart, i);
+      bytes = FromZero(bytes);
+      for (int n = 0; n < count; ++n, bytes = BehindDigits(bytes, 1)) store(FirstDigit(bytes), j + n * apart, i);
     };
     for (int piece = 0; piece < 3; ++piece) {
       const Lines4 lines = TransposeRows(column, Format::kTrits + piece * 16);

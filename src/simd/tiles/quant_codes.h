@@ -59,37 +59,54 @@ HWY_INLINE void JoinPairs(VU8 packed, VU8 high, int half, VU8 (&stream)[4]) {
   }
 }
 
-// Of tq1_0: a byte is the fraction, of 256, that its digits of base three make. The bytes of what is behind the first
-// digit, and the first digit.
+// Of tq1_0: a byte is the fraction, of 256, that its digits of base three make; less 128, so that digits are comparisons
+// of signed bytes. Times three that is still 128 less than it should be.
 template <class V>
-HWY_INLINE V BehindFirst(V bytes, int digits) {
-  for (int i = 0; i < digits; ++i) bytes = hn::Add(bytes, hn::Add(bytes, bytes));
+HWY_INLINE V FromZero(V bytes) {
+  return hn::Xor(bytes, hn::Set(hn::DFromV<V>(), 0x80));
+}
+
+// The bytes of what is behind the first digits. Additions that the compiler cannot see through: it would make one
+// multiplication of several, for which bytes have no instruction.
+template <class V>
+HWY_INLINE V BehindDigits(V bytes, int digits) {
+  for (int i = 0; i < digits; ++i) {
+    V twice = hn::Add(bytes, bytes);
+#if HWY_ARCH_X86
+    asm("" : "+v"(twice.raw));
+#elif HWY_ARCH_ARM_A64
+    asm("" : "+w"(twice.raw));
+#endif
+    bytes = hn::Add(bytes, twice);
+  }
   return bytes;
 }
+
 template <class V>
 HWY_INLINE V FirstDigit(V bytes) {
-  const hn::DFromV<V> d;
-  const auto one = hn::Set(d, 1);
-  const auto at_least = [&](uint8_t third) { return hn::Min(hn::SaturatedSub(bytes, hn::Set(d, third)), one); };
-  return hn::Add(at_least(85), at_least(170));  // 86 is the first byte above a third of 256, 171 above two
+  const hn::RebindToSigned<hn::DFromV<V>> d;
+  const auto number = hn::BitCast(d, bytes);
+  const auto above = [&](int8_t third) { return hn::VecFromMask(d, hn::Gt(number, hn::Set(d, third))); };  // or -1
+  return hn::BitCast(hn::DFromV<V>(), hn::Neg(hn::Add(above(85 - 128), above(170 - 128))));  // thirds of 256
 }
 
 // The 32 digits from element 32 s on: 32 bytes hold five times 32, 16 bytes five times 16, four bytes four times 4.
 HWY_INLINE void DigitsOf32(const uint8_t* block, int s, hn::Vec<D32>* codes) {
   const D32 d;
   if (s < 5) {
-    for (int i = 0; i < kGridParts; ++i) codes[i] = FirstDigit(BehindFirst(hn::LoadU(d, block + i * kGridBytes), s));
+    for (int i = 0; i < kGridParts; ++i)
+      codes[i] = FirstDigit(BehindDigits(FromZero(hn::LoadU(d, block + i * kGridBytes)), s));
     return;
   }
   const D16 d16;
   const auto run = [&](int n) {
-    if (n < 5) return BehindFirst(hn::LoadU(d16, block + 32), n);
+    if (n < 5) return BehindDigits(FromZero(hn::LoadU(d16, block + 32)), n);
     const hn::Repartition<uint16_t, D16> words;
     alignas(16) static constexpr uint16_t kPowers[8] = {1, 1, 3, 3, 9, 9, 27, 27};
     const auto powers = hn::Load(words, kPowers), low = hn::Set(words, 255);
     const auto four = hn::BitCast(words, hn::Set(hn::Repartition<uint32_t, D16>(), LoadScalar<uint32_t>(block + 48)));
     const auto even = hn::And(hn::Mul(four, powers), low), odd = hn::Mul(hn::AndNot(low, four), powers);
-    return hn::BitCast(d16, hn::Or(even, odd));
+    return FromZero(hn::BitCast(d16, hn::Or(even, odd)));
   };
   const auto first = run(2 * s - 10), second = run(2 * s - 9);
 #if HWY_MAX_BYTES == 16
