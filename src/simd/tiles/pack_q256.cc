@@ -236,7 +236,7 @@ HWY_INLINE void ForCodes(const BlockColumn& column, const Store& store) {
       }
     }
   } else if constexpr (Digits<Format>) {
-    // Five digits of each of 32 bytes and of 16, four of the last four, which are ten bytes behind where the tail begins.
+    // Five digits of each of 32 bytes and of 16, four of the last four: bytes 10 to 13 of the tail.
     const auto digits = [&](VU8 bytes, int count, int j, int apart, int i) {
       bytes = FromZero(bytes);
       for (int n = 0; n < count; ++n, bytes = BehindDigits(bytes, 1)) store(FirstDigit(bytes), j + n * apart, i);

@@ -38,8 +38,8 @@ HWY_INLINE void JoinStreams(VU8 first, VU8 second, VU8 high, VU8 (&stream)[4]) {
   stream[3] = hn::Or(hn::ShiftRight<4>(second), bits(hn::ShiftRight<2>(top)));
 }
 
-// Of one half of a q2_K, q3_K or tq2_0 block, 128 elements in four streams of 32: bytes of pairs of bits give a vector of
-// codes of each stream. high: q3_K, the bytes of third bits that belong to them, bit 4 half + s for stream s.
+// Of one half of a q2_K, q3_K or tq2_0 block, 128 elements in four streams of 32: bytes of pairs of bits give a vector
+// of codes of each stream. high: q3_K, the bytes of third bits that belong to them, bit 4 half + s for stream s.
 template <class Format>
 HWY_INLINE void JoinPairs(VU8 packed, VU8 high, int half, VU8 (&stream)[4]) {
   const DU8 d;
@@ -59,8 +59,8 @@ HWY_INLINE void JoinPairs(VU8 packed, VU8 high, int half, VU8 (&stream)[4]) {
   }
 }
 
-// Of tq1_0: a byte is the fraction, of 256, that its digits of base three make; less 128, so that digits are comparisons
-// of signed bytes. Times three that is still 128 less than it should be.
+// Of tq1_0: a byte is the fraction, of 256, that its digits of base three make. Here it is 128 less, so that digits are
+// comparisons of signed bytes; times three, it is still 128 less.
 template <class V>
 HWY_INLINE V FromZero(V bytes) {
   return hn::Xor(bytes, hn::Set(hn::DFromV<V>(), 0x80));
