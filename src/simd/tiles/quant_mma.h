@@ -87,9 +87,9 @@ constexpr bool kSignedCodes = !kByteDot && Format::kCodes == 256;
 HWY_INLINE VI8 Broadcast4(const uint8_t* at) { return hn::BitCast(DI8(), hn::Set(DI32(), LoadScalar<int32_t>(at))); }
 
 // sum[r][v] = start(r, v) + codes . quants over one run (kGroupRun) of a panel: i32, exact. `panel` is at its first
-// codes, `rows` at its first quants. Words of pairs of products are added by `add(sum, pairs, v)`. Without byte dots the
-// steps are loops: of a run in one piece the compiler makes walks by row or by vector of columns, and what these share
-// goes through the stack.
+// codes, `rows` at its first quants. Words of pairs of products are added by `add(sum, pairs, v)`. Without byte dots
+// the steps are loops: of a run in one piece the compiler makes walks by row or by vector of columns, and what these
+// share goes through the stack.
 template <class Format, int M, class Start, class Add>
 HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const Start& start,
                          [[maybe_unused]] const Add& add, VI32 (*sum)[kColumnVectors]) {
