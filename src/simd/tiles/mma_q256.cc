@@ -30,129 +30,146 @@ namespace quern::simd {
 namespace {
 
 #if !defined(__AMX_INT8__)
+template <class Format>
+constexpr bool kOneScale = Format::kGroup == 256;
+template <class Format>
+constexpr int kGroups = 256 / kGroupRun<Format>;
+
+// The block of a panel that is next, by what it has.
+template <class Format>
+struct PanelBlock {
+  using At = KPanelAt<Format, kWordScales>;
+  const uint8_t *codes, *scales;
+  const int16_t* mins;
+  const float* supers;
+  HWY_INLINE PanelBlock(const uint8_t* panel, int64_t k) : codes(panel) {
+    const At at(k);
+    scales = panel + at.scales;
+    mins = reinterpret_cast<const int16_t*>(panel + at.mins);
+    supers = reinterpret_cast<const float*>(panel + at.supers);
+  }
+};
+
+// The sums of the quants of the groups of a block, of several rows.
+struct QuantSums {
+  const uint8_t* at;
+  int64_t stride;
+  // Of all groups.
+  HWY_INLINE VI32 Whole(int r) const {
+    const hn::FixedTag<int16_t, 8> words;
+    const auto pairs = MulPairs(hn::LoadU(words, reinterpret_cast<const int16_t*>(at + r * stride)), hn::Set(words, 1));
+    return hn::Set(DI32(), hn::GetLane(hn::SumOfLanes(hn::DFromV<decltype(pairs)>(), pairs)));
+  }
+  // Each group's times its word of `by`, i16 [groups / 2][16][2].
+  template <int kCount>
+  HWY_INLINE VI32 Times(const int16_t* by, int r, int v) const {
+    VI32 sum = hn::Zero(DI32());
+    QUERN_UNROLL
+    for (int pair = 0; pair < kCount / 2; ++pair) {
+      const VI16 two = hn::LoadU(DI16(), by + pair * 32 + v * kLanes * 2);
+      sum = WordDot(sum, two, hn::BitCast(DI16(), Broadcast4(at + r * stride + pair * 4)));
+    }
+    return sum;
+  }
+};
+
+// sum = the products of a block, its groups by scales that are words or by none, in integers.
+template <class Format, int M>
+HWY_INLINE void SumBlock(PanelBlock<Format>& block, RowPointers<M>& rows, const QuantSums& sums,
+                         VF32 (*sum)[kColumnVectors]) {
+  using At = typename PanelBlock<Format>::At;
+  VI32 total[M][kColumnVectors];
+  ForTile<M>([&](int r, int v) { total[r][v] = hn::Zero(DI32()); });
+#pragma clang loop unroll(disable)
+  for (int g = 0; g < kGroups<Format>; ++g, block.codes += kGroupRun<Format> * 16) {
+    const auto so_far = [&](int r, int v) { return total[r][v]; };
+    if constexpr (kOneScale<Format>) {
+      SumGroup<Format, M>(block.codes, rows, so_far, Unscaled(), total);
+    } else {
+      const auto scaled = [&](VI32 to, VI16 pairs, int v) {
+        return WordDot(to, pairs, hn::LoadU(DI16(), reinterpret_cast<const int16_t*>(block.scales + v * kBytes)));
+      };
+      SumGroup<Format, M>(block.codes, rows, so_far, scaled, total);
+      block.scales += 64;
+    }
+    rows.Advance(kGroupRun<Format>);
+  }
+  const auto* const d = kOneScale<Format> ? reinterpret_cast<const float*>(block.scales) : block.supers;
+  ForTile<M>([&](int r, int v) {
+    VI32 whole = total[r][v];
+    if constexpr (kOneScale<Format> && kOffset<Format> != 0) {
+      whole = hn::Sub(whole, hn::ShiftLeft<CeilLog2(kOffset<Format>)>(sums.Whole(r)));
+    } else if constexpr (At::kScalesAgain) {
+      const VI32 scaled = sums.Times<kGroups<Format>>(block.mins, r, v);
+      whole = hn::Sub(whole, hn::ShiftLeft<CeilLog2(Format::kOffset)>(scaled));
+    }
+    sum[r][v] = hn::Mul(hn::ConvertTo(DF32(), whole), hn::LoadU(DF32(), d + v * kLanes));
+  });
+  if constexpr (kOneScale<Format>) {
+    block.scales += 64;
+  } else {
+    block.supers += 16;
+    if constexpr (At::kScalesAgain) block.mins += kGroups<Format> * 16;
+  }
+}
+
+// The same where each group has a scale of f32.
+template <class Format, int M>
+HWY_INLINE void SumByGroup(PanelBlock<Format>& block, RowPointers<M>& rows, const QuantSums& sums,
+                           VF32 (*sum)[kColumnVectors]) {
+  const DF32 df;
+  Starts<Format, M, kGroups<Format>> starts;
+  if constexpr (kOffset<Format> != 0) starts.Load(sums.at, sums.stride);
+  ForTile<M>([&](int r, int v) { sum[r][v] = hn::Zero(df); });
+#pragma clang loop unroll(disable)
+  for (int g = 0; g < kGroups<Format>; ++g, block.codes += kGroupRun<Format> * 16, block.scales += 64) {
+    VI32 products[M][kColumnVectors];
+    SumGroup<Format, M>(block.codes, rows, [&](int r, int) { return starts.Get(r, g); }, Unscaled(), products);
+    rows.Advance(kGroupRun<Format>);
+    QUERN_UNROLL
+    for (int v = 0; v < kColumnVectors; ++v) {
+      const VF32 scale = hn::LoadU(df, reinterpret_cast<const float*>(block.scales) + v * kLanes);
+      QUERN_UNROLL
+      for (int r = 0; r < M; ++r) sum[r][v] = hn::MulAdd(hn::ConvertTo(df, products[r][v]), scale, sum[r][v]);
+    }
+  }
+}
+
+// Takes minimums away.
+template <class Format, int M>
+HWY_INLINE void TakeMinimums(PanelBlock<Format>& block, const QuantSums& sums, VF32 (*sum)[kColumnVectors]) {
+  const DF32 df;
+  ForTile<M>([&](int r, int v) {
+    const VF32 dmin = hn::LoadU(df, block.supers + v * kLanes);
+    sum[r][v] = hn::NegMulAdd(hn::ConvertTo(df, sums.Times<kGroups<Format>>(block.mins, r, v)), dmin, sum[r][v]);
+  });
+  block.mins += kGroups<Format> * 16;
+  block.supers += 16;
+}
+
 template <class Format, int M>
 HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) {
-  const uint8_t *const x = call.x + row * call.x_stride, *panel = part.codes;
-  const int64_t x_stride = call.x_stride, first = part.first, k = part.k;
+  const uint8_t* const x = call.x + row * call.x_stride;
   const PlanarAt<256> planar(call.k);
-  const DF32 df;
-  using At = KPanelAt<Format, kWordScales>;
-  constexpr bool kOneScale = Format::kGroup == 256;
-  const At at(k);
-  const uint8_t* scales = panel + at.scales;
-  [[maybe_unused]] const auto* mins = reinterpret_cast<const int16_t*>(panel + at.mins);
-  [[maybe_unused]] const auto* supers = reinterpret_cast<const float*>(panel + at.supers);
-  RowPointers<M> rows(x + first, x_stride);
+  PanelBlock<Format> block(part.codes, part.k);
+  RowPointers<M> rows(x + part.first, call.x_stride);
   VF32 acc[M][kColumnVectors];
-  QUERN_UNROLL
-  for (int r = 0; r < M; ++r) {
-    QUERN_UNROLL
-    for (int v = 0; v < kColumnVectors; ++v) acc[r][v] = hn::Zero(df);
-  }
-  constexpr int kRun = kGroupRun<Format>, kGroups = 256 / kRun;
-  // Sums of the quants of groups, and bytes of them a block.
-  const uint8_t* const group_sums = x + (kGroups == 16 ? planar.sums : planar.wide_sums) + first / kRun * 2;
-  const uint8_t* const block_scales = x + planar.scales + first / 256 * 4;
-  for (int64_t b = 0; b < k / 256; ++b) {
-    const uint8_t* const block_sums = group_sums + b * kGroups * 2;
-    // Of the groups of a block what stands in `mins`, times the sum of a row's quants.
-    const auto of_groups = [&](int r, int v) {
-      VI32 sum = hn::Zero(DI32());
-      QUERN_UNROLL
-      for (int pair = 0; pair < kGroups / 2; ++pair) {
-        const VI16 two = hn::LoadU(DI16(), mins + pair * 32 + v * kLanes * 2);
-        sum = WordDot(sum, two, hn::BitCast(DI16(), Broadcast4(block_sums + r * x_stride + pair * 4)));
-      }
-      return sum;
-    };
-    // The quants of all groups, where they have one scale.
-    [[maybe_unused]] const auto of_block = [&](int r) {
-      const hn::FixedTag<int16_t, 8> words;
-      const auto sums = hn::LoadU(words, reinterpret_cast<const int16_t*>(block_sums + r * x_stride));
-      const auto pairs = MulPairs(sums, hn::Set(words, 1));
-      return hn::Set(DI32(), hn::GetLane(hn::SumOfLanes(hn::DFromV<decltype(pairs)>(), pairs)));
-    };
+  ForTile<M>([&](int r, int v) { acc[r][v] = hn::Zero(DF32()); });
+  QuantSums sums{x + (kGroups<Format> == 16 ? planar.sums : planar.wide_sums) + part.first / kGroupRun<Format> * 2,
+                 call.x_stride};
+  const uint8_t* const block_scales = x + planar.scales + part.first / 256 * 4;
+  for (int64_t b = 0; b < part.k / 256; ++b, sums.at += kGroups<Format> * 2) {
     VF32 sum[M][kColumnVectors];
-    if constexpr (At::kWords || kOneScale) {
-      VI32 total[M][kColumnVectors];
-      QUERN_UNROLL
-      for (int r = 0; r < M; ++r) {
-        QUERN_UNROLL
-        for (int v = 0; v < kColumnVectors; ++v) total[r][v] = hn::Zero(DI32());
-      }
-#pragma clang loop unroll(disable)
-      for (int g = 0; g < kGroups; ++g, panel += kRun * 16) {
-        const auto scaled = [&](VI32 to, VI16 pairs, int v) {
-          return WordDot(to, pairs, hn::LoadU(DI16(), reinterpret_cast<const int16_t*>(scales + v * kBytes)));
-        };
-        const auto so_far = [&](int r, int v) { return total[r][v]; };
-        if constexpr (kOneScale) {
-          SumGroup<Format, M>(panel, rows, so_far, Unscaled(), total);
-        } else {
-          SumGroup<Format, M>(panel, rows, so_far, scaled, total);
-          scales += 64;
-        }
-        rows.Advance(kRun);
-      }
-      QUERN_UNROLL
-      for (int r = 0; r < M; ++r) {
-        QUERN_UNROLL
-        for (int v = 0; v < kColumnVectors; ++v) {
-          VI32 whole = total[r][v];
-          if constexpr (kOneScale && kOffset<Format> != 0) {
-            whole = hn::Sub(whole, hn::ShiftLeft<CeilLog2(kOffset<Format>)>(of_block(r)));
-          } else if constexpr (At::kScalesAgain) {
-            whole = hn::Sub(whole, hn::ShiftLeft<CeilLog2(Format::kOffset)>(of_groups(r, v)));
-          }
-          const auto* by = kOneScale ? reinterpret_cast<const float*>(scales) : supers;
-          sum[r][v] = hn::Mul(hn::ConvertTo(df, whole), hn::LoadU(df, by + v * kLanes));
-        }
-      }
-      if constexpr (kOneScale) {
-        scales += 64;
-      } else {
-        supers += 16;
-        if constexpr (At::kScalesAgain) mins += kGroups * 16;
-      }
+    if constexpr (PanelBlock<Format>::At::kWords || kOneScale<Format>) {
+      SumBlock<Format, M>(block, rows, sums, sum);
     } else {
-      Starts<Format, M, kGroups> starts;
-      if constexpr (kOffset<Format> != 0) starts.Load(block_sums, x_stride);
-      QUERN_UNROLL
-      for (int r = 0; r < M; ++r) {
-        QUERN_UNROLL
-        for (int v = 0; v < kColumnVectors; ++v) sum[r][v] = hn::Zero(df);
-      }
-#pragma clang loop unroll(disable)
-      for (int g = 0; g < kGroups; ++g, panel += kRun * 16, scales += 64) {
-        VI32 products[M][kColumnVectors];
-        SumGroup<Format, M>(panel, rows, [&](int r, int) { return starts.Get(r, g); }, Unscaled(), products);
-        rows.Advance(kRun);
-        QUERN_UNROLL
-        for (int v = 0; v < kColumnVectors; ++v) {
-          const VF32 scale = hn::LoadU(df, reinterpret_cast<const float*>(scales) + v * kLanes);
-          QUERN_UNROLL
-          for (int r = 0; r < M; ++r) sum[r][v] = hn::MulAdd(hn::ConvertTo(df, products[r][v]), scale, sum[r][v]);
-        }
-      }
+      SumByGroup<Format, M>(block, rows, sums, sum);
     }
-    if constexpr (Format::kHasMins) {
-      QUERN_UNROLL
-      for (int r = 0; r < M; ++r) {
-        QUERN_UNROLL
-        for (int v = 0; v < kColumnVectors; ++v) {
-          const VF32 dmin = hn::LoadU(df, supers + v * kLanes);
-          sum[r][v] = hn::NegMulAdd(hn::ConvertTo(df, of_groups(r, v)), dmin, sum[r][v]);
-        }
-      }
-      mins += kGroups * 16;
-      supers += 16;
-    }
-    QUERN_UNROLL
-    for (int r = 0; r < M; ++r) {
-      const VF32 xd = hn::Set(df, LoadScalar<float>(block_scales + r * x_stride + b * 4));
-      QUERN_UNROLL
-      for (int v = 0; v < kColumnVectors; ++v) acc[r][v] = hn::MulAdd(sum[r][v], xd, acc[r][v]);
-    }
+    if constexpr (Format::kHasMins) TakeMinimums<Format, M>(block, sums, sum);
+    ForTile<M>([&](int r, int v) {
+      const VF32 xd = hn::Set(DF32(), LoadScalar<float>(block_scales + r * call.x_stride + b * 4));
+      acc[r][v] = hn::MulAdd(sum[r][v], xd, acc[r][v]);
+    });
   }
   AddTile<M>(call.y + row * call.y_ld + part.j, call.y_ld, acc, part.n);
 }

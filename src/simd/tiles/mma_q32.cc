@@ -28,11 +28,7 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
   const int64_t behind = first / 32 % 16, start = first / 32 - behind;
   RowPointers<M> rows(x + first, x_stride), row_scales(x + planar.scales + first / 32 * 4, x_stride);
   VF32 acc[M][kColumnVectors];
-  QUERN_UNROLL
-  for (int r = 0; r < M; ++r) {
-    QUERN_UNROLL
-    for (int v = 0; v < kColumnVectors; ++v) acc[r][v] = hn::Zero(df);
-  }
+  ForTile<M>([&](int r, int v) { acc[r][v] = hn::Zero(df); });
   Starts<Format, M> starts;
   [[maybe_unused]] ScaledSums<M> sums;
   const int64_t blocks = k / 32;

@@ -34,6 +34,16 @@ struct RowPointers {
   HWY_INLINE const uint8_t* At(int r) const { return base[r / 3] + r % 3 * stride; }
 };
 
+// Calls f(row, vector of columns) for all of a tile of M rows.
+template <int M, class F>
+HWY_INLINE void ForTile(const F& f) {
+  QUERN_UNROLL
+  for (int r = 0; r < M; ++r) {
+    QUERN_UNROLL
+    for (int v = 0; v < kColumnVectors; ++v) f(r, v);
+  }
+}
+
 // c[m, n] += tile, n <= 16.
 template <int M>
 HWY_INLINE void AddTile(float* c, int64_t c_ld, const VF32 (*tile)[kColumnVectors], int64_t n) {
@@ -103,15 +113,8 @@ HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const
   const auto pair_dot = [](VU8 codes, VI8 quants) {
     return kSignedCodes<Format> ? SignedPairDot(hn::BitCast(DI8(), codes), quants) : PairDot(codes, quants);
   };
-  const auto each = [](const auto& f) {
-    QUERN_UNROLL
-    for (int r = 0; r < M; ++r) {
-      QUERN_UNROLL
-      for (int v = 0; v < kColumnVectors; ++v) f(r, v);
-    }
-  };
   if constexpr (kByteDot) {
-    each([&](int r, int v) { sum[r][v] = start(r, v); });
+    ForTile<M>([&](int r, int v) { sum[r][v] = start(r, v); });
     QUERN_UNROLL
     for (int step = 0; step < kSteps; ++step) {
       const VU8 codes = codes_at(step, 0);
@@ -119,7 +122,7 @@ HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const
       for (int r = 0; r < M; ++r) sum[r][0] = ByteDot(sum[r][0], codes, quants_at(step, r));
     }
   } else if constexpr (kPairs <= 2) {
-    each([&](int r, int v) { sum[r][v] = start(r, v); });
+    ForTile<M>([&](int r, int v) { sum[r][v] = start(r, v); });
 #pragma clang loop unroll(disable)
     for (int step = 0; step < kSteps; step += kPairs) {
       VU8 codes[kPairs][kColumnVectors];
@@ -128,7 +131,7 @@ HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const
         QUERN_UNROLL
         for (int v = 0; v < kColumnVectors; ++v) codes[i][v] = codes_at(step + i, v);
       }
-      each([&](int r, int v) {
+      ForTile<M>([&](int r, int v) {
         VI16 pairs = pair_dot(codes[0][v], quants_at(step, r));
         if constexpr (kPairs == 2) pairs = hn::Add(pairs, pair_dot(codes[1][v], quants_at(step + 1, r)));
         sum[r][v] = add(sum[r][v], pairs, v);
@@ -138,15 +141,15 @@ HWY_INLINE void SumGroup(const uint8_t* panel, const RowPointers<M>& rows, const
     QUERN_UNROLL
     for (int first = 0; first < kSteps; first += kPairs) {
       VI16 pairs[M][kColumnVectors];
-      each([&](int r, int v) { pairs[r][v] = hn::Zero(DI16()); });
+      ForTile<M>([&](int r, int v) { pairs[r][v] = hn::Zero(DI16()); });
 #pragma clang loop unroll(disable)
       for (int step = first; step < first + kPairs; ++step) {
         VU8 codes[kColumnVectors];
         QUERN_UNROLL
         for (int v = 0; v < kColumnVectors; ++v) codes[v] = codes_at(step, v);
-        each([&](int r, int v) { pairs[r][v] = hn::Add(pairs[r][v], pair_dot(codes[v], quants_at(step, r))); });
+        ForTile<M>([&](int r, int v) { pairs[r][v] = hn::Add(pairs[r][v], pair_dot(codes[v], quants_at(step, r))); });
       }
-      each([&](int r, int v) { sum[r][v] = add(first == 0 ? start(r, v) : sum[r][v], pairs[r][v], v); });
+      ForTile<M>([&](int r, int v) { sum[r][v] = add(first == 0 ? start(r, v) : sum[r][v], pairs[r][v], v); });
     }
   }
 }
