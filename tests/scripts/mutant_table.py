@@ -1044,7 +1044,7 @@ ROWS = [
         "whole = hn::Sub(whole, hn::ShiftLeft<CeilLog2(kOffset<Format>)>(sums.Whole(r)));",
         "", "simd_test", "QuantMma*"),
     Row("src/simd/tiles/dot_q256.cc", "TakeAway<Format::kOffset>(AddPairs(sum[r], pairs[r]), sums)",
-        "AddPairs(sum[r], pairs[r])", "simd_test", "QuantDot*"),
+        "TakeAway<0>(AddPairs(sum[r], pairs[r]), sums)", "simd_test", "QuantDot*"),
     Row("src/simd/tiles/quant_codes.h", "if constexpr (Bytes<Format>) return LoadScalar<float>(block + Format::kD);",
         "", "simd_test", "Quant*"),
 ]
