@@ -306,92 +306,27 @@ HWY_INLINE void Dot(float* y, int64_t y_ld, const void* w, int64_t w_stride, con
 }  // namespace
 }  // namespace quern::simd
 
-QUERN_TILE(qk_dot_q2_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::Q2_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q2_K));
-}
+// A row is a tile of a format.
+#define QUERN_DOT(Format, name)                                                                                    \
+  (float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n, \
+   int64_t k, int64_t ahead, int64_t many) {                                                                       \
+    quern::simd::Dot<quern::simd::Format>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,                 \
+                                          QUERN_NAME(qk_few_##name));                                              \
+  }
 
-QUERN_TILE(qk_dot_q3_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::Q3_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q3_K));
-}
-
-QUERN_TILE(qk_dot_q4_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::Q4_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q4_K));
-}
-
-QUERN_TILE(qk_dot_q5_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::Q5_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q5_K));
-}
-
-QUERN_TILE(qk_dot_q6_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::Q6_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q6_K));
-}
-
-QUERN_TILE(qk_dot_iq4_xs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::IQ4_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
-                                        QUERN_NAME(qk_few_iq4_xs));
-}
-
-QUERN_TILE(qk_dot_q8_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::Q8_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many, QUERN_NAME(qk_few_q8_K));
-}
-
-QUERN_TILE(qk_dot_tq1_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::TQ1_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
-                                       QUERN_NAME(qk_few_tq1_0));
-}
-
-QUERN_TILE(qk_dot_tq2_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::TQ2_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
-                                       QUERN_NAME(qk_few_tq2_0));
-}
-
-QUERN_TILE(qk_dot_iq2_xxs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::IQ2_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
-                                         QUERN_NAME(qk_few_iq2_xxs));
-}
-
-QUERN_TILE(qk_dot_iq2_xs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::IQ2_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
-                                        QUERN_NAME(qk_few_iq2_xs));
-}
-
-QUERN_TILE(qk_dot_iq2_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::IQ2_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
-                                       QUERN_NAME(qk_few_iq2_s));
-}
-
-QUERN_TILE(qk_dot_iq3_xxs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::IQ3_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
-                                         QUERN_NAME(qk_few_iq3_xxs));
-}
-
-QUERN_TILE(qk_dot_iq3_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::IQ3_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
-                                       QUERN_NAME(qk_few_iq3_s));
-}
-
-QUERN_TILE(qk_dot_iq1_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::IQ1_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
-                                       QUERN_NAME(qk_few_iq1_s));
-}
-
-QUERN_TILE(qk_dot_iq1_m)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many) {
-  quern::simd::Dot<quern::simd::IQ1_M>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,
-                                       QUERN_NAME(qk_few_iq1_m));
-}
+QUERN_TILE(qk_dot_q2_K) QUERN_DOT(Q2_K, q2_K);
+QUERN_TILE(qk_dot_q3_K) QUERN_DOT(Q3_K, q3_K);
+QUERN_TILE(qk_dot_q4_K) QUERN_DOT(Q4_K, q4_K);
+QUERN_TILE(qk_dot_q5_K) QUERN_DOT(Q5_K, q5_K);
+QUERN_TILE(qk_dot_q6_K) QUERN_DOT(Q6_K, q6_K);
+QUERN_TILE(qk_dot_iq4_xs) QUERN_DOT(IQ4_XS, iq4_xs);
+QUERN_TILE(qk_dot_q8_K) QUERN_DOT(Q8_K, q8_K);
+QUERN_TILE(qk_dot_tq1_0) QUERN_DOT(TQ1_0, tq1_0);
+QUERN_TILE(qk_dot_tq2_0) QUERN_DOT(TQ2_0, tq2_0);
+QUERN_TILE(qk_dot_iq2_xxs) QUERN_DOT(IQ2_XXS, iq2_xxs);
+QUERN_TILE(qk_dot_iq2_xs) QUERN_DOT(IQ2_XS, iq2_xs);
+QUERN_TILE(qk_dot_iq2_s) QUERN_DOT(IQ2_S, iq2_s);
+QUERN_TILE(qk_dot_iq3_xxs) QUERN_DOT(IQ3_XXS, iq3_xxs);
+QUERN_TILE(qk_dot_iq3_s) QUERN_DOT(IQ3_S, iq3_s);
+QUERN_TILE(qk_dot_iq1_s) QUERN_DOT(IQ1_S, iq1_s);
+QUERN_TILE(qk_dot_iq1_m) QUERN_DOT(IQ1_M, iq1_m);

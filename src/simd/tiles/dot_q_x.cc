@@ -57,117 +57,33 @@ HWY_INLINE void ExactDot(float* y, int64_t y_ld, const void* w, int64_t w_stride
 }  // namespace
 }  // namespace quern::simd
 
-QUERN_TILE(qk_dot_q8_0_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::Q8_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
+// A row is a tile of a format.
+#define QUERN_EXACT_DOT(Format)                                                                                    \
+  (float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n, \
+   int64_t k, int64_t ahead) {                                                                                     \
+    quern::simd::ExactDot<quern::simd::Format>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);                 \
+  }
 
-QUERN_TILE(qk_dot_q4_0_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::Q4_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_q5_0_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::Q5_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_q4_1_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::Q4_1>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_q5_1_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::Q5_1>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_iq4_nl_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                            int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::IQ4_NL>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_mxfp4_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::MXFP4>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_q2_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::Q2_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_q3_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::Q3_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_q4_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::Q4_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_q5_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::Q5_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_q6_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::Q6_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_iq4_xs_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                            int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::IQ4_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_q8_K_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::Q8_K>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_tq1_0_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::TQ1_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_tq2_0_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::TQ2_0>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_iq2_xxs_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                             int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::IQ2_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_iq2_xs_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                            int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::IQ2_XS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_iq2_s_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::IQ2_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_iq3_xxs_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                             int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::IQ3_XXS>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_iq3_s_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::IQ3_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_iq1_s_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::IQ1_S>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_dot_iq1_m_x)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::ExactDot<quern::simd::IQ1_M>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead);
-}
+QUERN_TILE(qk_dot_q8_0_x) QUERN_EXACT_DOT(Q8_0);
+QUERN_TILE(qk_dot_q4_0_x) QUERN_EXACT_DOT(Q4_0);
+QUERN_TILE(qk_dot_q5_0_x) QUERN_EXACT_DOT(Q5_0);
+QUERN_TILE(qk_dot_q4_1_x) QUERN_EXACT_DOT(Q4_1);
+QUERN_TILE(qk_dot_q5_1_x) QUERN_EXACT_DOT(Q5_1);
+QUERN_TILE(qk_dot_iq4_nl_x) QUERN_EXACT_DOT(IQ4_NL);
+QUERN_TILE(qk_dot_mxfp4_x) QUERN_EXACT_DOT(MXFP4);
+QUERN_TILE(qk_dot_q2_K_x) QUERN_EXACT_DOT(Q2_K);
+QUERN_TILE(qk_dot_q3_K_x) QUERN_EXACT_DOT(Q3_K);
+QUERN_TILE(qk_dot_q4_K_x) QUERN_EXACT_DOT(Q4_K);
+QUERN_TILE(qk_dot_q5_K_x) QUERN_EXACT_DOT(Q5_K);
+QUERN_TILE(qk_dot_q6_K_x) QUERN_EXACT_DOT(Q6_K);
+QUERN_TILE(qk_dot_iq4_xs_x) QUERN_EXACT_DOT(IQ4_XS);
+QUERN_TILE(qk_dot_q8_K_x) QUERN_EXACT_DOT(Q8_K);
+QUERN_TILE(qk_dot_tq1_0_x) QUERN_EXACT_DOT(TQ1_0);
+QUERN_TILE(qk_dot_tq2_0_x) QUERN_EXACT_DOT(TQ2_0);
+QUERN_TILE(qk_dot_iq2_xxs_x) QUERN_EXACT_DOT(IQ2_XXS);
+QUERN_TILE(qk_dot_iq2_xs_x) QUERN_EXACT_DOT(IQ2_XS);
+QUERN_TILE(qk_dot_iq2_s_x) QUERN_EXACT_DOT(IQ2_S);
+QUERN_TILE(qk_dot_iq3_xxs_x) QUERN_EXACT_DOT(IQ3_XXS);
+QUERN_TILE(qk_dot_iq3_s_x) QUERN_EXACT_DOT(IQ3_S);
+QUERN_TILE(qk_dot_iq1_s_x) QUERN_EXACT_DOT(IQ1_S);
+QUERN_TILE(qk_dot_iq1_m_x) QUERN_EXACT_DOT(IQ1_M);

@@ -206,178 +206,49 @@ HWY_INLINE void Few([[maybe_unused]] PackTile* pack, DotTile* dot, float* y, int
 }  // namespace
 }  // namespace quern::simd
 
-QUERN_TILE(qk_mma_q2_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                        int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::Q2_K>(c, c_ld, x, x_stride, panel, m, n, k);
-}
+// A row is a tile of a format.
+#define QUERN_MMA(Format)                                                                                     \
+  (float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m, int64_t n, \
+   int64_t k) {                                                                                               \
+    quern::simd::Mma<quern::simd::Format>(c, c_ld, x, x_stride, panel, m, n, k);                              \
+  }
+#define QUERN_FEW(Format, name)                                                                                        \
+  (float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n,     \
+   int64_t k, int64_t ahead) {                                                                                         \
+    quern::simd::Few<quern::simd::Format>(QUERN_NAME(qk_pack_##name##_panel16), QUERN_NAME(qk_dot_##name), y, y_ld, w, \
+                                          w_stride, x, x_stride, m, n, k, ahead);                                      \
+  }
 
-QUERN_TILE(qk_mma_q3_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                        int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::Q3_K>(c, c_ld, x, x_stride, panel, m, n, k);
-}
+QUERN_TILE(qk_mma_q2_K) QUERN_MMA(Q2_K);
+QUERN_TILE(qk_mma_q3_K) QUERN_MMA(Q3_K);
+QUERN_TILE(qk_mma_q4_K) QUERN_MMA(Q4_K);
+QUERN_TILE(qk_mma_q5_K) QUERN_MMA(Q5_K);
+QUERN_TILE(qk_mma_q6_K) QUERN_MMA(Q6_K);
+QUERN_TILE(qk_mma_iq4_xs) QUERN_MMA(IQ4_XS);
+QUERN_TILE(qk_mma_q8_K) QUERN_MMA(Q8_K);
+QUERN_TILE(qk_mma_tq1_0) QUERN_MMA(TQ1_0);
+QUERN_TILE(qk_mma_tq2_0) QUERN_MMA(TQ2_0);
+QUERN_TILE(qk_mma_iq2_xxs) QUERN_MMA(IQ2_XXS);
+QUERN_TILE(qk_mma_iq2_xs) QUERN_MMA(IQ2_XS);
+QUERN_TILE(qk_mma_iq2_s) QUERN_MMA(IQ2_S);
+QUERN_TILE(qk_mma_iq3_xxs) QUERN_MMA(IQ3_XXS);
+QUERN_TILE(qk_mma_iq3_s) QUERN_MMA(IQ3_S);
+QUERN_TILE(qk_mma_iq1_s) QUERN_MMA(IQ1_S);
+QUERN_TILE(qk_mma_iq1_m) QUERN_MMA(IQ1_M);
 
-QUERN_TILE(qk_mma_q4_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                        int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::Q4_K>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_q5_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                        int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::Q5_K>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_q6_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                        int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::Q6_K>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_iq4_xs)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
-                          int64_t m, int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::IQ4_XS>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_q8_K)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                        int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::Q8_K>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_tq1_0)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                         int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::TQ1_0>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_tq2_0)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                         int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::TQ2_0>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_iq2_xxs)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
-                           int64_t m, int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::IQ2_XXS>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_iq2_xs)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
-                          int64_t m, int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::IQ2_XS>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_iq2_s)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                         int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::IQ2_S>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_iq3_xxs)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
-                           int64_t m, int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::IQ3_XXS>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_iq3_s)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                         int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::IQ3_S>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_iq1_s)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                         int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::IQ1_S>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_iq1_m)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                         int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::IQ1_M>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_few_q2_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::Q2_K>(QUERN_NAME(qk_pack_q2_K_panel16), QUERN_NAME(qk_dot_q2_K), y, y_ld, w, w_stride,
-                                      x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_q3_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::Q3_K>(QUERN_NAME(qk_pack_q3_K_panel16), QUERN_NAME(qk_dot_q3_K), y, y_ld, w, w_stride,
-                                      x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_q4_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::Q4_K>(QUERN_NAME(qk_pack_q4_K_panel16), QUERN_NAME(qk_dot_q4_K), y, y_ld, w, w_stride,
-                                      x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_q5_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::Q5_K>(QUERN_NAME(qk_pack_q5_K_panel16), QUERN_NAME(qk_dot_q5_K), y, y_ld, w, w_stride,
-                                      x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_q6_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::Q6_K>(QUERN_NAME(qk_pack_q6_K_panel16), QUERN_NAME(qk_dot_q6_K), y, y_ld, w, w_stride,
-                                      x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_iq4_xs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::IQ4_XS>(QUERN_NAME(qk_pack_iq4_xs_panel16), QUERN_NAME(qk_dot_iq4_xs), y, y_ld, w,
-                                        w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_q8_K)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::Q8_K>(QUERN_NAME(qk_pack_q8_K_panel16), QUERN_NAME(qk_dot_q8_K), y, y_ld, w, w_stride,
-                                      x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_tq1_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::TQ1_0>(QUERN_NAME(qk_pack_tq1_0_panel16), QUERN_NAME(qk_dot_tq1_0), y, y_ld, w,
-                                       w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_tq2_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::TQ2_0>(QUERN_NAME(qk_pack_tq2_0_panel16), QUERN_NAME(qk_dot_tq2_0), y, y_ld, w,
-                                       w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_iq2_xxs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::IQ2_XXS>(QUERN_NAME(qk_pack_iq2_xxs_panel16), QUERN_NAME(qk_dot_iq2_xxs), y, y_ld, w,
-                                         w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_iq2_xs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::IQ2_XS>(QUERN_NAME(qk_pack_iq2_xs_panel16), QUERN_NAME(qk_dot_iq2_xs), y, y_ld, w,
-                                        w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_iq2_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::IQ2_S>(QUERN_NAME(qk_pack_iq2_s_panel16), QUERN_NAME(qk_dot_iq2_s), y, y_ld, w,
-                                       w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_iq3_xxs)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                           int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::IQ3_XXS>(QUERN_NAME(qk_pack_iq3_xxs_panel16), QUERN_NAME(qk_dot_iq3_xxs), y, y_ld, w,
-                                         w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_iq3_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::IQ3_S>(QUERN_NAME(qk_pack_iq3_s_panel16), QUERN_NAME(qk_dot_iq3_s), y, y_ld, w,
-                                       w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_iq1_s)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::IQ1_S>(QUERN_NAME(qk_pack_iq1_s_panel16), QUERN_NAME(qk_dot_iq1_s), y, y_ld, w,
-                                       w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_iq1_m)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::IQ1_M>(QUERN_NAME(qk_pack_iq1_m_panel16), QUERN_NAME(qk_dot_iq1_m), y, y_ld, w,
-                                       w_stride, x, x_stride, m, n, k, ahead);
-}
+QUERN_TILE(qk_few_q2_K) QUERN_FEW(Q2_K, q2_K);
+QUERN_TILE(qk_few_q3_K) QUERN_FEW(Q3_K, q3_K);
+QUERN_TILE(qk_few_q4_K) QUERN_FEW(Q4_K, q4_K);
+QUERN_TILE(qk_few_q5_K) QUERN_FEW(Q5_K, q5_K);
+QUERN_TILE(qk_few_q6_K) QUERN_FEW(Q6_K, q6_K);
+QUERN_TILE(qk_few_iq4_xs) QUERN_FEW(IQ4_XS, iq4_xs);
+QUERN_TILE(qk_few_q8_K) QUERN_FEW(Q8_K, q8_K);
+QUERN_TILE(qk_few_tq1_0) QUERN_FEW(TQ1_0, tq1_0);
+QUERN_TILE(qk_few_tq2_0) QUERN_FEW(TQ2_0, tq2_0);
+QUERN_TILE(qk_few_iq2_xxs) QUERN_FEW(IQ2_XXS, iq2_xxs);
+QUERN_TILE(qk_few_iq2_xs) QUERN_FEW(IQ2_XS, iq2_xs);
+QUERN_TILE(qk_few_iq2_s) QUERN_FEW(IQ2_S, iq2_s);
+QUERN_TILE(qk_few_iq3_xxs) QUERN_FEW(IQ3_XXS, iq3_xxs);
+QUERN_TILE(qk_few_iq3_s) QUERN_FEW(IQ3_S, iq3_s);
+QUERN_TILE(qk_few_iq1_s) QUERN_FEW(IQ1_S, iq1_s);
+QUERN_TILE(qk_few_iq1_m) QUERN_FEW(IQ1_M, iq1_m);

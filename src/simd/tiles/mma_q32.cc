@@ -85,79 +85,31 @@ HWY_INLINE void Few(PackTile* pack, DotTile* dot, float* y, int64_t y_ld, const 
 }  // namespace
 }  // namespace quern::simd
 
-QUERN_TILE(qk_mma_q8_0)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                        int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::Q8_0>(c, c_ld, x, x_stride, panel, m, n, k);
-}
+// A row is a tile of a format.
+#define QUERN_MMA(Format)                                                                                     \
+  (float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m, int64_t n, \
+   int64_t k) {                                                                                               \
+    quern::simd::Mma<quern::simd::Format>(c, c_ld, x, x_stride, panel, m, n, k);                              \
+  }
+#define QUERN_FEW(Format, name)                                                                                        \
+  (float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n,     \
+   int64_t k, int64_t ahead) {                                                                                         \
+    quern::simd::Few<quern::simd::Format>(QUERN_NAME(qk_pack_##name##_panel16), QUERN_NAME(qk_dot_##name), y, y_ld, w, \
+                                          w_stride, x, x_stride, m, n, k, ahead);                                      \
+  }
 
-QUERN_TILE(qk_mma_q4_0)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                        int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::Q4_0>(c, c_ld, x, x_stride, panel, m, n, k);
-}
+QUERN_TILE(qk_mma_q8_0) QUERN_MMA(Q8_0);
+QUERN_TILE(qk_mma_q4_0) QUERN_MMA(Q4_0);
+QUERN_TILE(qk_mma_q5_0) QUERN_MMA(Q5_0);
+QUERN_TILE(qk_mma_q4_1) QUERN_MMA(Q4_1);
+QUERN_TILE(qk_mma_q5_1) QUERN_MMA(Q5_1);
+QUERN_TILE(qk_mma_iq4_nl) QUERN_MMA(IQ4_NL);
+QUERN_TILE(qk_mma_mxfp4) QUERN_MMA(MXFP4);
 
-QUERN_TILE(qk_mma_q5_0)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                        int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::Q5_0>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_q4_1)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                        int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::Q4_1>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_q5_1)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                        int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::Q5_1>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_iq4_nl)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
-                          int64_t m, int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::IQ4_NL>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_mma_mxfp4)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                         int64_t n, int64_t k) {
-  quern::simd::Mma<quern::simd::MXFP4>(c, c_ld, x, x_stride, panel, m, n, k);
-}
-
-QUERN_TILE(qk_few_q8_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::Q8_0>(QUERN_NAME(qk_pack_q8_0_panel16), QUERN_NAME(qk_dot_q8_0), y, y_ld, w, w_stride,
-                                      x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_q4_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::Q4_0>(QUERN_NAME(qk_pack_q4_0_panel16), QUERN_NAME(qk_dot_q4_0), y, y_ld, w, w_stride,
-                                      x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_q5_0)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::Q5_0>(QUERN_NAME(qk_pack_q5_0_panel16), QUERN_NAME(qk_dot_q5_0), y, y_ld, w, w_stride,
-                                      x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_q4_1)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::Q4_1>(QUERN_NAME(qk_pack_q4_1_panel16), QUERN_NAME(qk_dot_q4_1), y, y_ld, w, w_stride,
-                                      x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_q5_1)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                        int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::Q5_1>(QUERN_NAME(qk_pack_q5_1_panel16), QUERN_NAME(qk_dot_q5_1), y, y_ld, w, w_stride,
-                                      x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_iq4_nl)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::IQ4_NL>(QUERN_NAME(qk_pack_iq4_nl_panel16), QUERN_NAME(qk_dot_iq4_nl), y, y_ld, w,
-                                        w_stride, x, x_stride, m, n, k, ahead);
-}
-
-QUERN_TILE(qk_few_mxfp4)(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
-                         int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  quern::simd::Few<quern::simd::MXFP4>(QUERN_NAME(qk_pack_mxfp4_panel16), QUERN_NAME(qk_dot_mxfp4), y, y_ld, w,
-                                       w_stride, x, x_stride, m, n, k, ahead);
-}
+QUERN_TILE(qk_few_q8_0) QUERN_FEW(Q8_0, q8_0);
+QUERN_TILE(qk_few_q4_0) QUERN_FEW(Q4_0, q4_0);
+QUERN_TILE(qk_few_q5_0) QUERN_FEW(Q5_0, q5_0);
+QUERN_TILE(qk_few_q4_1) QUERN_FEW(Q4_1, q4_1);
+QUERN_TILE(qk_few_q5_1) QUERN_FEW(Q5_1, q5_1);
+QUERN_TILE(qk_few_iq4_nl) QUERN_FEW(IQ4_NL, iq4_nl);
+QUERN_TILE(qk_few_mxfp4) QUERN_FEW(MXFP4, mxfp4);

@@ -360,66 +360,25 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
 }  // namespace
 }  // namespace quern::simd
 
-QUERN_TILE(qk_pack_q2_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::Q2_K>(dst, src, src_stride, rows, k);
-}
+// A row is a tile of a format.
+#define QUERN_PANEL(Format)                                                            \
+  (void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) { \
+    quern::simd::PackPanel<quern::simd::Format>(dst, src, src_stride, rows, k);        \
+  }
 
-QUERN_TILE(qk_pack_q3_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::Q3_K>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_q4_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::Q4_K>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_q5_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::Q5_K>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_q6_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::Q6_K>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_iq4_xs_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::IQ4_XS>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_q8_K_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::Q8_K>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_tq1_0_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::TQ1_0>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_tq2_0_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::TQ2_0>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_iq2_xxs_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::IQ2_XXS>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_iq2_xs_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::IQ2_XS>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_iq2_s_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::IQ2_S>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_iq3_xxs_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::IQ3_XXS>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_iq3_s_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::IQ3_S>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_iq1_s_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::IQ1_S>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_iq1_m_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::IQ1_M>(dst, src, src_stride, rows, k);
-}
+QUERN_TILE(qk_pack_q2_K_panel16) QUERN_PANEL(Q2_K);
+QUERN_TILE(qk_pack_q3_K_panel16) QUERN_PANEL(Q3_K);
+QUERN_TILE(qk_pack_q4_K_panel16) QUERN_PANEL(Q4_K);
+QUERN_TILE(qk_pack_q5_K_panel16) QUERN_PANEL(Q5_K);
+QUERN_TILE(qk_pack_q6_K_panel16) QUERN_PANEL(Q6_K);
+QUERN_TILE(qk_pack_iq4_xs_panel16) QUERN_PANEL(IQ4_XS);
+QUERN_TILE(qk_pack_q8_K_panel16) QUERN_PANEL(Q8_K);
+QUERN_TILE(qk_pack_tq1_0_panel16) QUERN_PANEL(TQ1_0);
+QUERN_TILE(qk_pack_tq2_0_panel16) QUERN_PANEL(TQ2_0);
+QUERN_TILE(qk_pack_iq2_xxs_panel16) QUERN_PANEL(IQ2_XXS);
+QUERN_TILE(qk_pack_iq2_xs_panel16) QUERN_PANEL(IQ2_XS);
+QUERN_TILE(qk_pack_iq2_s_panel16) QUERN_PANEL(IQ2_S);
+QUERN_TILE(qk_pack_iq3_xxs_panel16) QUERN_PANEL(IQ3_XXS);
+QUERN_TILE(qk_pack_iq3_s_panel16) QUERN_PANEL(IQ3_S);
+QUERN_TILE(qk_pack_iq1_s_panel16) QUERN_PANEL(IQ1_S);
+QUERN_TILE(qk_pack_iq1_m_panel16) QUERN_PANEL(IQ1_M);

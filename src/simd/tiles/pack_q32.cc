@@ -82,30 +82,16 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
 }  // namespace
 }  // namespace quern::simd
 
-QUERN_TILE(qk_pack_q8_0_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::Q8_0>(dst, src, src_stride, rows, k);
-}
+// A row is a tile of a format.
+#define QUERN_PANEL(Format)                                                            \
+  (void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) { \
+    quern::simd::PackPanel<quern::simd::Format>(dst, src, src_stride, rows, k);        \
+  }
 
-QUERN_TILE(qk_pack_q4_0_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::Q4_0>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_q5_0_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::Q5_0>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_q4_1_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::Q4_1>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_q5_1_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::Q5_1>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_iq4_nl_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::IQ4_NL>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_pack_mxfp4_panel16)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackPanel<quern::simd::MXFP4>(dst, src, src_stride, rows, k);
-}
+QUERN_TILE(qk_pack_q8_0_panel16) QUERN_PANEL(Q8_0);
+QUERN_TILE(qk_pack_q4_0_panel16) QUERN_PANEL(Q4_0);
+QUERN_TILE(qk_pack_q5_0_panel16) QUERN_PANEL(Q5_0);
+QUERN_TILE(qk_pack_q4_1_panel16) QUERN_PANEL(Q4_1);
+QUERN_TILE(qk_pack_q5_1_panel16) QUERN_PANEL(Q5_1);
+QUERN_TILE(qk_pack_iq4_nl_panel16) QUERN_PANEL(IQ4_NL);
+QUERN_TILE(qk_pack_mxfp4_panel16) QUERN_PANEL(MXFP4);

@@ -58,186 +58,60 @@ HWY_INLINE void PackColumns(void* dst, const void* src, int64_t src_stride, int6
 }  // namespace
 }  // namespace quern::simd
 
-QUERN_TILE(qk_unpack_q8_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                           int64_t k) {
-  quern::simd::UnpackRows<quern::simd::Q8_0>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q8_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q8_0>(dst, src, src_stride, rows, k);
-}
+// A row is a tile of a format.
+#define QUERN_UNPACK(Format)                                                                      \
+  (void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows, int64_t k) { \
+    quern::simd::UnpackRows<quern::simd::Format>(dst, dst_stride, src, src_stride, rows, k);      \
+  }
+#define QUERN_COLUMNS(Format)                                                          \
+  (void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) { \
+    quern::simd::PackColumns<quern::simd::Format>(dst, src, src_stride, rows, k);      \
+  }
 
-QUERN_TILE(qk_unpack_q4_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                           int64_t k) {
-  quern::simd::UnpackRows<quern::simd::Q4_0>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q4_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q4_0>(dst, src, src_stride, rows, k);
-}
+QUERN_TILE(qk_unpack_q8_0) QUERN_UNPACK(Q8_0);
+QUERN_TILE(qk_unpack_q4_0) QUERN_UNPACK(Q4_0);
+QUERN_TILE(qk_unpack_q5_0) QUERN_UNPACK(Q5_0);
+QUERN_TILE(qk_unpack_q4_1) QUERN_UNPACK(Q4_1);
+QUERN_TILE(qk_unpack_q5_1) QUERN_UNPACK(Q5_1);
+QUERN_TILE(qk_unpack_iq4_nl) QUERN_UNPACK(IQ4_NL);
+QUERN_TILE(qk_unpack_mxfp4) QUERN_UNPACK(MXFP4);
+QUERN_TILE(qk_unpack_q2_K) QUERN_UNPACK(Q2_K);
+QUERN_TILE(qk_unpack_q3_K) QUERN_UNPACK(Q3_K);
+QUERN_TILE(qk_unpack_q4_K) QUERN_UNPACK(Q4_K);
+QUERN_TILE(qk_unpack_q5_K) QUERN_UNPACK(Q5_K);
+QUERN_TILE(qk_unpack_q6_K) QUERN_UNPACK(Q6_K);
+QUERN_TILE(qk_unpack_iq4_xs) QUERN_UNPACK(IQ4_XS);
+QUERN_TILE(qk_unpack_q8_K) QUERN_UNPACK(Q8_K);
+QUERN_TILE(qk_unpack_tq1_0) QUERN_UNPACK(TQ1_0);
+QUERN_TILE(qk_unpack_tq2_0) QUERN_UNPACK(TQ2_0);
+QUERN_TILE(qk_unpack_iq2_xxs) QUERN_UNPACK(IQ2_XXS);
+QUERN_TILE(qk_unpack_iq2_xs) QUERN_UNPACK(IQ2_XS);
+QUERN_TILE(qk_unpack_iq2_s) QUERN_UNPACK(IQ2_S);
+QUERN_TILE(qk_unpack_iq3_xxs) QUERN_UNPACK(IQ3_XXS);
+QUERN_TILE(qk_unpack_iq3_s) QUERN_UNPACK(IQ3_S);
+QUERN_TILE(qk_unpack_iq1_s) QUERN_UNPACK(IQ1_S);
+QUERN_TILE(qk_unpack_iq1_m) QUERN_UNPACK(IQ1_M);
 
-QUERN_TILE(qk_unpack_q5_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                           int64_t k) {
-  quern::simd::UnpackRows<quern::simd::Q5_0>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q5_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q5_0>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_q4_1)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                           int64_t k) {
-  quern::simd::UnpackRows<quern::simd::Q4_1>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q4_1_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q4_1>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_q5_1)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                           int64_t k) {
-  quern::simd::UnpackRows<quern::simd::Q5_1>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q5_1_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q5_1>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_iq4_nl)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                             int64_t k) {
-  quern::simd::UnpackRows<quern::simd::IQ4_NL>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_iq4_nl_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::IQ4_NL>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_mxfp4)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                            int64_t k) {
-  quern::simd::UnpackRows<quern::simd::MXFP4>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_mxfp4_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::MXFP4>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_q2_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                           int64_t k) {
-  quern::simd::UnpackRows<quern::simd::Q2_K>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q2_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q2_K>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_q3_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                           int64_t k) {
-  quern::simd::UnpackRows<quern::simd::Q3_K>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q3_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q3_K>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_q4_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                           int64_t k) {
-  quern::simd::UnpackRows<quern::simd::Q4_K>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q4_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q4_K>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_q5_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                           int64_t k) {
-  quern::simd::UnpackRows<quern::simd::Q5_K>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q5_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q5_K>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_q6_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                           int64_t k) {
-  quern::simd::UnpackRows<quern::simd::Q6_K>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q6_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q6_K>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_iq4_xs)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                             int64_t k) {
-  quern::simd::UnpackRows<quern::simd::IQ4_XS>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_iq4_xs_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::IQ4_XS>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_q8_K)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                           int64_t k) {
-  quern::simd::UnpackRows<quern::simd::Q8_K>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_q8_K_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::Q8_K>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_tq1_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                            int64_t k) {
-  quern::simd::UnpackRows<quern::simd::TQ1_0>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_tq1_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::TQ1_0>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_tq2_0)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                            int64_t k) {
-  quern::simd::UnpackRows<quern::simd::TQ2_0>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_tq2_0_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::TQ2_0>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_iq2_xxs)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                              int64_t k) {
-  quern::simd::UnpackRows<quern::simd::IQ2_XXS>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_iq2_xxs_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::IQ2_XXS>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_iq2_xs)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                             int64_t k) {
-  quern::simd::UnpackRows<quern::simd::IQ2_XS>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_iq2_xs_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::IQ2_XS>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_iq2_s)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                            int64_t k) {
-  quern::simd::UnpackRows<quern::simd::IQ2_S>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_iq2_s_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::IQ2_S>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_iq3_xxs)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                              int64_t k) {
-  quern::simd::UnpackRows<quern::simd::IQ3_XXS>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_iq3_xxs_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::IQ3_XXS>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_iq3_s)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                            int64_t k) {
-  quern::simd::UnpackRows<quern::simd::IQ3_S>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_iq3_s_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::IQ3_S>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_iq1_s)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                            int64_t k) {
-  quern::simd::UnpackRows<quern::simd::IQ1_S>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_iq1_s_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::IQ1_S>(dst, src, src_stride, rows, k);
-}
-
-QUERN_TILE(qk_unpack_iq1_m)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t rows,
-                            int64_t k) {
-  quern::simd::UnpackRows<quern::simd::IQ1_M>(dst, dst_stride, src, src_stride, rows, k);
-}
-QUERN_TILE(qk_pack_iq1_m_kn32)(void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  quern::simd::PackColumns<quern::simd::IQ1_M>(dst, src, src_stride, rows, k);
-}
+QUERN_TILE(qk_pack_q8_0_kn32) QUERN_COLUMNS(Q8_0);
+QUERN_TILE(qk_pack_q4_0_kn32) QUERN_COLUMNS(Q4_0);
+QUERN_TILE(qk_pack_q5_0_kn32) QUERN_COLUMNS(Q5_0);
+QUERN_TILE(qk_pack_q4_1_kn32) QUERN_COLUMNS(Q4_1);
+QUERN_TILE(qk_pack_q5_1_kn32) QUERN_COLUMNS(Q5_1);
+QUERN_TILE(qk_pack_iq4_nl_kn32) QUERN_COLUMNS(IQ4_NL);
+QUERN_TILE(qk_pack_mxfp4_kn32) QUERN_COLUMNS(MXFP4);
+QUERN_TILE(qk_pack_q2_K_kn32) QUERN_COLUMNS(Q2_K);
+QUERN_TILE(qk_pack_q3_K_kn32) QUERN_COLUMNS(Q3_K);
+QUERN_TILE(qk_pack_q4_K_kn32) QUERN_COLUMNS(Q4_K);
+QUERN_TILE(qk_pack_q5_K_kn32) QUERN_COLUMNS(Q5_K);
+QUERN_TILE(qk_pack_q6_K_kn32) QUERN_COLUMNS(Q6_K);
+QUERN_TILE(qk_pack_iq4_xs_kn32) QUERN_COLUMNS(IQ4_XS);
+QUERN_TILE(qk_pack_q8_K_kn32) QUERN_COLUMNS(Q8_K);
+QUERN_TILE(qk_pack_tq1_0_kn32) QUERN_COLUMNS(TQ1_0);
+QUERN_TILE(qk_pack_tq2_0_kn32) QUERN_COLUMNS(TQ2_0);
+QUERN_TILE(qk_pack_iq2_xxs_kn32) QUERN_COLUMNS(IQ2_XXS);
+QUERN_TILE(qk_pack_iq2_xs_kn32) QUERN_COLUMNS(IQ2_XS);
+QUERN_TILE(qk_pack_iq2_s_kn32) QUERN_COLUMNS(IQ2_S);
+QUERN_TILE(qk_pack_iq3_xxs_kn32) QUERN_COLUMNS(IQ3_XXS);
+QUERN_TILE(qk_pack_iq3_s_kn32) QUERN_COLUMNS(IQ3_S);
+QUERN_TILE(qk_pack_iq1_s_kn32) QUERN_COLUMNS(IQ1_S);
+QUERN_TILE(qk_pack_iq1_m_kn32) QUERN_COLUMNS(IQ1_M);
