@@ -242,7 +242,7 @@ HWY_INLINE void ForCodes(const BlockColumn& column, const Store& store) {
       for (int n = 0; n < count; ++n, bytes = BehindDigits(bytes, 1)) store(FirstDigit(bytes), j + n * apart, i);
     };
     for (int piece = 0; piece < 3; ++piece) {
-      const Lines4 lines = TransposeRows(column, Format::kTrits + piece * 16);
+      const Lines4 lines = TransposeRows(column, Format::kDigits + piece * 16);
       for (int e = 0; e < 4; ++e) {
         for (int i = 0; i < kLineVectors; ++i)
           digits(lines.line[e][i], 5, piece < 2 ? piece * 16 + e * 4 : 160 + e * 4, piece < 2 ? 32 : 16, i);

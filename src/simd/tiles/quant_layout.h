@@ -97,7 +97,7 @@ struct TQ2_0 : Ternary {
 };
 struct TQ1_0 : Ternary {
   static constexpr int kBytes = 54, kCodes = 3;
-  static constexpr int kTrits = 0, kD = 52;
+  static constexpr int kDigits = 0, kD = 52;
 };
 struct IQ4_XS : KQuant {
   static constexpr int kBytes = 136, kGroup = 32, kCodes = 256, kOffset = 128;
@@ -190,7 +190,7 @@ struct WordPanelAt {
 
 // Of the two, the one of blocks of 256 at a level: a scale of a whole block is no word.
 template <class Format, bool kWordScales>
-using KPanelAt = std::conditional_t < kWordScales&& Format::kGroup<256, WordPanelAt<Format>, PanelAt<Format>>;
+using KPanelAt = std::conditional_t<kWordScales && (Format::kGroup < 256), WordPanelAt<Format>, PanelAt<Format>>;
 
 }  // namespace
 }  // namespace quern::simd
