@@ -14,6 +14,7 @@
 #include "check/oracle.h"
 #include "opt/passes.h"
 #include "simd/library.h"
+#include "support/block_formats.h"
 #include "unit/aot/graph_case.h"
 
 namespace quern::testing {
@@ -32,19 +33,22 @@ struct Case : GraphCase {
 
 // Products of few rows and of many with all formats of weights and of bytes, rows of the weights by themselves,
 // matrices turned, and attention over keys and values of each float type: what calls tiles.
-constexpr DType kFormats[] = {DType::kF32,    DType::kF16,     DType::kBF16,   DType::kQ8_0,  DType::kQ4_0,
-                              DType::kQ4_K,   DType::kQ5_K,    DType::kQ6_K,   DType::kQ5_0,  DType::kQ4_1,
-                              DType::kIQ4_NL, DType::kQ5_1,    DType::kIQ4_XS, DType::kQ2_K,  DType::kQ3_K,
-                              DType::kMXFP4,  DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S, DType::kIQ3_XXS,
-                              DType::kIQ3_S,  DType::kIQ1_S,   DType::kIQ1_M};
+const std::vector<DType>& Formats() {
+  static const std::vector<DType> formats = [] {
+    std::vector<DType> all = {DType::kF32, DType::kF16, DType::kBF16};
+    for (const DType format : AllFormats()) all.push_back(format);
+    return all;
+  }();
+  return formats;
+}
 constexpr DType kTurned[] = {DType::kI8, DType::kF16, DType::kF32, DType::kF64};
 constexpr int64_t kRows[] = {1, 3, 21};
-constexpr uint64_t kProducts = std::size(kFormats) * std::size(kRows) * 2;
+uint64_t Products() { return Formats().size() * std::size(kRows) * 2; }
 
 Status MakeProduct(uint64_t index, Case& test) {
-  const DType format = kFormats[index % std::size(kFormats)];
-  const int64_t rows = kRows[index / std::size(kFormats) % std::size(kRows)];
-  test.exact = index / std::size(kFormats) / std::size(kRows) != 0;
+  const DType format = Formats()[index % Formats().size()];
+  const int64_t rows = kRows[index / Formats().size() % std::size(kRows)];
+  test.exact = index / Formats().size() / std::size(kRows) != 0;
   ir::Graph& graph = test.random.graph;
   const Extent k(IsBlock(format) ? 3 * Row(format).block_elements : 101);
   // bf16 beside f32, and beside its own: pairs.
@@ -88,7 +92,7 @@ Status MakeProduct(uint64_t index, Case& test) {
 
 Status MakeCase(uint64_t seed, const cpu::Target& target, Case& test) {
   std::mt19937_64 choose(seed * 7919);
-  if (seed < kProducts) {
+  if (seed < Products()) {
     QUERN_RETURN_IF_ERROR(MakeProduct(seed, test));
     QUERN_RETURN_IF_ERROR(PlanCase(seed, target, choose, test));
   } else {
@@ -181,7 +185,7 @@ TEST(CrossGraphs, MeanTheSameOnAnotherProcessor) {
   const uint64_t one = FromEnvironment("QUERN_RANDOM_SEED", 0);
   const uint64_t count = kGraphs * FromEnvironment("QUERN_LONG_TESTS", 1);
   std::vector<uint64_t> seeds;
-  for (uint64_t i = 0; i < count + kProducts; ++i) seeds.push_back(i < count ? kFirst + i : i - count);
+  for (uint64_t i = 0; i < count + Products(); ++i) seeds.push_back(i < count ? kFirst + i : i - count);
   if (one != 0) seeds = {one};
   std::vector<std::unique_ptr<Case>> cases;
   std::ofstream table(folder + "/table.c");
@@ -253,7 +257,7 @@ TEST(CrossGraphs, MeanTheSameOnAnotherProcessor) {
           << function.name << " was never called";
   }
   std::printf("%d graphs from seed %d, %d products, %d elements (%d beside a jump), %d tiles\n",
-              static_cast<int>(count), static_cast<int>(kFirst), static_cast<int>(kProducts),
+              static_cast<int>(count), static_cast<int>(kFirst), static_cast<int>(Products()),
               static_cast<int>(elements), static_cast<int>(doubted), static_cast<int>(tiles.size()));
   fs::remove_all(folder);
 }
