@@ -306,14 +306,6 @@ HWY_INLINE void Dot(float* y, int64_t y_ld, const void* w, int64_t w_stride, con
 }  // namespace
 }  // namespace quern::simd
 
-// A row is a tile of a format.
-#define QUERN_DOT(Format, name)                                                                                    \
-  (float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n, \
-   int64_t k, int64_t ahead, int64_t many) {                                                                       \
-    quern::simd::Dot<quern::simd::Format>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,                 \
-                                          QUERN_NAME(qk_few_##name));                                              \
-  }
-
 QUERN_TILE(qk_dot_q2_K) QUERN_DOT(Q2_K, q2_K);
 QUERN_TILE(qk_dot_q3_K) QUERN_DOT(Q3_K, q3_K);
 QUERN_TILE(qk_dot_q4_K) QUERN_DOT(Q4_K, q4_K);

@@ -242,14 +242,6 @@ HWY_INLINE void Dot(float* y, int64_t y_ld, const void* w, int64_t w_stride, con
 }  // namespace
 }  // namespace quern::simd
 
-// A row is a tile of a format.
-#define QUERN_DOT(Format, name)                                                                                    \
-  (float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n, \
-   int64_t k, int64_t ahead, int64_t many) {                                                                       \
-    quern::simd::Dot<quern::simd::Format>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,                 \
-                                          QUERN_NAME(qk_few_##name));                                              \
-  }
-
 QUERN_TILE(qk_dot_q8_0) QUERN_DOT(Q8_0, q8_0);
 QUERN_TILE(qk_dot_q4_0) QUERN_DOT(Q4_0, q4_0);
 QUERN_TILE(qk_dot_q5_0) QUERN_DOT(Q5_0, q5_0);

@@ -85,19 +85,6 @@ HWY_INLINE void Few(PackTile* pack, DotTile* dot, float* y, int64_t y_ld, const 
 }  // namespace
 }  // namespace quern::simd
 
-// A row is a tile of a format.
-#define QUERN_MMA(Format)                                                                                     \
-  (float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m, int64_t n, \
-   int64_t k) {                                                                                               \
-    quern::simd::Mma<quern::simd::Format>(c, c_ld, x, x_stride, panel, m, n, k);                              \
-  }
-#define QUERN_FEW(Format, name)                                                                                        \
-  (float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n,     \
-   int64_t k, int64_t ahead) {                                                                                         \
-    quern::simd::Few<quern::simd::Format>(QUERN_NAME(qk_pack_##name##_panel16), QUERN_NAME(qk_dot_##name), y, y_ld, w, \
-                                          w_stride, x, x_stride, m, n, k, ahead);                                      \
-  }
-
 QUERN_TILE(qk_mma_q8_0) QUERN_MMA(Q8_0);
 QUERN_TILE(qk_mma_q4_0) QUERN_MMA(Q4_0);
 QUERN_TILE(qk_mma_q5_0) QUERN_MMA(Q5_0);

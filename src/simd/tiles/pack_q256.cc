@@ -348,9 +348,7 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
 #else
     auto* scales = reinterpret_cast<float*>(panel + at.scales) + b * kGroups * 16;
     PackHeader<Format>(column, {scales, mins + b * kGroups * 8, supers + b * kSupers});
-    if constexpr (At::kWords) {
-      if constexpr (At::kScalesAgain) PairScales<kGroups>(scales, mins + b * kGroups * 8);
-    }
+    if constexpr (At::kScalesAgain) PairScales<kGroups>(scales, mins + b * kGroups * 8);
     ForCodes<Format>(
         column, [&](VU8 codes, int j, int i) { hn::StoreU(codes, DU8(), panel + (b * 64 + j / 4) * 64 + i * kBytes); });
 #endif
@@ -359,12 +357,6 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
 
 }  // namespace
 }  // namespace quern::simd
-
-// A row is a tile of a format.
-#define QUERN_PANEL(Format)                                                            \
-  (void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) { \
-    quern::simd::PackPanel<quern::simd::Format>(dst, src, src_stride, rows, k);        \
-  }
 
 QUERN_TILE(qk_pack_q2_K_panel16) QUERN_PANEL(Q2_K);
 QUERN_TILE(qk_pack_q3_K_panel16) QUERN_PANEL(Q3_K);

@@ -82,12 +82,6 @@ HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_
 }  // namespace
 }  // namespace quern::simd
 
-// A row is a tile of a format.
-#define QUERN_PANEL(Format)                                                            \
-  (void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) { \
-    quern::simd::PackPanel<quern::simd::Format>(dst, src, src_stride, rows, k);        \
-  }
-
 QUERN_TILE(qk_pack_q8_0_panel16) QUERN_PANEL(Q8_0);
 QUERN_TILE(qk_pack_q4_0_panel16) QUERN_PANEL(Q4_0);
 QUERN_TILE(qk_pack_q5_0_panel16) QUERN_PANEL(Q5_0);

@@ -81,3 +81,11 @@ HWY_INLINE void ForDotRows(DotCall call, int64_t m, const F& f) {
 
 }  // namespace
 }  // namespace quern::simd
+
+// What follows QUERN_TILE(qk_dot_F), by the Dot of the file that says it.
+#define QUERN_DOT(Format, name)                                                                                    \
+  (float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n, \
+   int64_t k, int64_t ahead, int64_t many) {                                                                       \
+    quern::simd::Dot<quern::simd::Format>(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, many,                 \
+                                          QUERN_NAME(qk_few_##name));                                              \
+  }

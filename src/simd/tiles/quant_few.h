@@ -65,3 +65,16 @@ using MultiplyPart = void(const DotCall& call, int64_t m, const PanelPart& part)
 
 }  // namespace
 }  // namespace quern::simd
+
+// What follows QUERN_TILE(qk_mma_F) and QUERN_TILE(qk_few_F), by the Mma and Few of the file that says it.
+#define QUERN_MMA(Format)                                                                                     \
+  (float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m, int64_t n, \
+   int64_t k) {                                                                                               \
+    quern::simd::Mma<quern::simd::Format>(c, c_ld, x, x_stride, panel, m, n, k);                              \
+  }
+#define QUERN_FEW(Format, name)                                                                                        \
+  (float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n,     \
+   int64_t k, int64_t ahead) {                                                                                         \
+    quern::simd::Few<quern::simd::Format>(QUERN_NAME(qk_pack_##name##_panel16), QUERN_NAME(qk_dot_##name), y, y_ld, w, \
+                                          w_stride, x, x_stride, m, n, k, ahead);                                      \
+  }

@@ -112,3 +112,9 @@ HWY_INLINE VF32 LowHalves(hn::Vec<DU32> v) {
 
 }  // namespace
 }  // namespace quern::simd
+
+// What follows QUERN_TILE(qk_pack_F_panel16), by the PackPanel of the file that says it.
+#define QUERN_PANEL(Format)                                                            \
+  (void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) { \
+    quern::simd::PackPanel<quern::simd::Format>(dst, src, src_stride, rows, k);        \
+  }
