@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "base/output_file.h"
 #include "cache/folder.h"
@@ -84,14 +85,19 @@ bool Machine::Consistent() const {
 }
 
 void Machine::Merge(const Machine& other) {
-  const auto same = [](const MemoryLevel& a, const MemoryLevel& b) { return a.name == b.name && a.bytes == b.bytes; };
-  if (memory.size() != other.memory.size() || !std::equal(memory.begin(), memory.end(), other.memory.begin(), same)) {
-    *this = other;
-    return;
+  const bool same_buffer = dram_bytes == other.dram_bytes;
+  std::vector<MemoryLevel> lesser = other.memory;
+  if (dram_bytes <= other.dram_bytes) {
+    lesser = std::exchange(memory, other.memory);
+    dram_gbps_one = same_buffer ? std::max(dram_gbps_one, other.dram_gbps_one) : other.dram_gbps_one;
+    dram_bytes = other.dram_bytes;
   }
-  for (size_t l = 0; l < memory.size(); ++l) memory[l].gbps = std::max(memory[l].gbps, other.memory[l].gbps);
-  dram_gbps_one = std::max(dram_gbps_one, other.dram_gbps_one);
-  dram_bytes = std::max(dram_bytes, other.dram_bytes);
+  for (MemoryLevel& level : memory) {
+    if (level.bytes == 0 && !same_buffer) continue;
+    for (const MemoryLevel& known : lesser) {
+      if (known.name == level.name && known.bytes == level.bytes) level.gbps = std::max(level.gbps, known.gbps);
+    }
+  }
   f32_gflops = std::max(f32_gflops, other.f32_gflops);
   int8_gops = std::max(int8_gops, other.int8_gops);
   dispatch_ns = std::min(dispatch_ns, other.dispatch_ns);

@@ -149,6 +149,34 @@ TEST_F(MachineTest, PeaksThatCannotBeAreMeasuredAnew) {
   EXPECT_EQ(anew.rounds, 1);
 }
 
+// A system that is slow to give memory leaves the probe with a buffer that a cache may hold, and without the far level.
+TEST(Machine, MergesTheBestOfEach) {
+  Machine whole;
+  whole.memory = {{"l2", 1000, 9}, {"l3", 5000, 5}, {"l3 far", 9000, 4}, {"dram", 0, 1}};
+  whole.dram_bytes = 20000, whole.dram_gbps_one = 1, whole.f32_gflops = 100;
+  Machine part;
+  part.memory = {{"l2", 1000, 10}, {"l3", 5000, 4}, {"dram", 0, 5}};
+  part.dram_bytes = 6000, part.dram_gbps_one = 5, part.f32_gflops = 90;
+  const auto speeds = [](const Machine& machine) {
+    std::vector<double> all = {machine.dram_gbps_one, machine.f32_gflops};
+    for (const MemoryLevel& level : machine.memory) all.push_back(level.gbps);
+    return all;
+  };
+  for (const bool part_first : {false, true}) {
+    Machine merged = part_first ? part : whole;
+    merged.Merge(part_first ? whole : part);
+    EXPECT_EQ(speeds(merged), (std::vector<double>{1, 100, 10, 5, 4, 1})) << part_first;
+    EXPECT_EQ(merged.dram_bytes, 20000);
+    EXPECT_EQ(merged.rounds, 2);
+  }
+  // As much of it filled: a level of another size is another level, of the later one.
+  Machine later = whole;
+  later.memory[1] = {"l3", 6000, 3};
+  later.memory[3].gbps = 2;
+  whole.Merge(later);
+  EXPECT_EQ(speeds(whole), (std::vector<double>{1, 100, 9, 3, 4, 2}));
+}
+
 TEST_F(MachineTest, AFolderThatCannotBeMadeIsNoError) {
   fs::create_directories(folder_);
   std::ofstream(folder_ / "file") << "in the way";
