@@ -74,14 +74,15 @@ struct QuantSums {
 };
 
 // sum = the products of a block, its groups by scales that are words or by none, in integers.
-template <class Format, int M>
-HWY_INLINE void SumBlock(PanelBlock<Format>& block, RowPointers<M>& rows, const QuantSums& sums,
+template <class Format, int M, class Ahead>
+HWY_INLINE void SumBlock(PanelBlock<Format>& block, RowPointers<M>& rows, const QuantSums& sums, Ahead& ahead,
                          VF32 (*sum)[kColumnVectors]) {
   using At = typename PanelBlock<Format>::At;
   VI32 total[M][kColumnVectors];
   ForTile<M>([&](int r, int v) { total[r][v] = hn::Zero(DI32()); });
 #pragma clang loop unroll(disable)
   for (int g = 0; g < kGroups<Format>; ++g, block.codes += kGroupRun<Format> * 16) {
+    ahead.template Fetch<Format>(16 / kGroups<Format>);
     const auto so_far = [&](int r, int v) { return total[r][v]; };
     if constexpr (kOneScale<Format>) {
       SumGroup<Format, M>(block.codes, rows, so_far, Unscaled(), total);
@@ -114,8 +115,8 @@ HWY_INLINE void SumBlock(PanelBlock<Format>& block, RowPointers<M>& rows, const 
 }
 
 // The same where each group has a scale of f32.
-template <class Format, int M>
-HWY_INLINE void SumByGroup(PanelBlock<Format>& block, RowPointers<M>& rows, const QuantSums& sums,
+template <class Format, int M, class Ahead>
+HWY_INLINE void SumByGroup(PanelBlock<Format>& block, RowPointers<M>& rows, const QuantSums& sums, Ahead& ahead,
                            VF32 (*sum)[kColumnVectors]) {
   const DF32 df;
   Starts<Format, M, kGroups<Format>> starts;
@@ -123,6 +124,7 @@ HWY_INLINE void SumByGroup(PanelBlock<Format>& block, RowPointers<M>& rows, cons
   ForTile<M>([&](int r, int v) { sum[r][v] = hn::Zero(df); });
 #pragma clang loop unroll(disable)
   for (int g = 0; g < kGroups<Format>; ++g, block.codes += kGroupRun<Format> * 16, block.scales += 64) {
+    ahead.template Fetch<Format>(16 / kGroups<Format>);
     VI32 products[M][kColumnVectors];
     SumGroup<Format, M>(block.codes, rows, [&](int r, int) { return starts.Get(r, g); }, Unscaled(), products);
     rows.Advance(kGroupRun<Format>);
@@ -147,7 +149,7 @@ HWY_INLINE void TakeMinimums(PanelBlock<Format>& block, const QuantSums& sums, V
   block.supers += 16;
 }
 
-template <class Format, int M>
+template <class Format, int M, class Ahead>
 HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) {
   const uint8_t* const x = call.x + row * call.x_stride;
   const PlanarAt<256> planar(call.k);
@@ -157,13 +159,14 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
   ForTile<M>([&](int r, int v) { acc[r][v] = hn::Zero(DF32()); });
   QuantSums sums{x + (kGroups<Format> == 16 ? planar.sums : planar.wide_sums) + part.first / kGroupRun<Format> * 2,
                  call.x_stride};
+  [[maybe_unused]] Ahead ahead(part.ahead, call.w_stride);
   const uint8_t* const block_scales = x + planar.scales + part.first / 256 * 4;
   for (int64_t b = 0; b < part.k / 256; ++b, sums.at += kGroups<Format> * 2) {
     VF32 sum[M][kColumnVectors];
     if constexpr (PanelBlock<Format>::At::kWords || kOneScale<Format>) {
-      SumBlock<Format, M>(block, rows, sums, sum);
+      SumBlock<Format, M, Ahead>(block, rows, sums, ahead, sum);
     } else {
-      SumByGroup<Format, M>(block, rows, sums, sum);
+      SumByGroup<Format, M, Ahead>(block, rows, sums, ahead, sum);
     }
     if constexpr (Format::kHasMins) TakeMinimums<Format, M>(block, sums, sum);
     ForTile<M>([&](int r, int v) {
@@ -176,7 +179,12 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
 
 template <class Format>
 HWY_NOINLINE void MultiplyPanel(const DotCall& call, int64_t m, const PanelPart& part) {
-  ForRowBlocks(m, [&]<int M>(int64_t row) { Tile<Format, M>(call, row, part); });
+  ForRowBlocks(m, [&]<int M>(int64_t row) {
+    if constexpr (kProductsAsk && M > 1) {
+      if (row == 0 && part.ahead != nullptr) return Tile<Format, M, SlabAhead>(call, row, part);
+    }
+    Tile<Format, M, NothingAhead>(call, row, part);
+  });
 }
 #endif
 

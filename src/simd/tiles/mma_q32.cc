@@ -17,7 +17,7 @@ namespace quern::simd {
 namespace {
 
 // 16 blocks at a time, whose sums are loaded together: a part of a panel begins with such a group, or is within one.
-template <class Format, int M>
+template <class Format, int M, class Ahead>
 HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) {
   const uint8_t *const x = call.x + row * call.x_stride, *panel = part.codes;
   const int64_t x_stride = call.x_stride, first = part.first, k = part.k;
@@ -31,7 +31,8 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
   ForTile<M>([&](int r, int v) { acc[r][v] = hn::Zero(df); });
   Starts<Format, M> starts;
   [[maybe_unused]] ScaledSums<M> sums;
-  const int64_t blocks = k / 32;
+  const int64_t blocks = k / 32, rows_ahead = (16 + blocks - 1) / blocks;
+  [[maybe_unused]] Ahead ahead(part.ahead, call.w_stride);
   for (int64_t done = 0; done < blocks; done += 16) {
     const uint8_t* const block_sums = x + planar.sums + (start + done) * 2;
     if constexpr (kOffset<Format> != 0) starts.Load(block_sums, x_stride);
@@ -39,6 +40,7 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
     const int64_t count = blocks - done < 16 ? blocks - done : 16;
 #pragma clang loop unroll(disable)
     for (int64_t b = 0; b < count; ++b, panel += 8 * 64, scales += 16) {
+      ahead.template Fetch<Format>(rows_ahead);
       VI32 products[M][kColumnVectors];
       SumGroup<Format, M>(panel, rows, [&](int r, int) { return starts.Get(r, behind + b); }, Unscaled(), products);
       QUERN_UNROLL
@@ -65,7 +67,12 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
 
 template <class Format>
 HWY_NOINLINE void MultiplyPanel(const DotCall& call, int64_t m, const PanelPart& part) {
-  ForRowBlocks(m, [&]<int M>(int64_t row) { Tile<Format, M>(call, row, part); });
+  ForRowBlocks(m, [&]<int M>(int64_t row) {
+    if constexpr (kProductsAsk && M > 1) {
+      if (row == 0 && part.ahead != nullptr) return Tile<Format, M, SlabAhead>(call, row, part);
+    }
+    Tile<Format, M, NothingAhead>(call, row, part);
+  });
 }
 
 template <class Format>

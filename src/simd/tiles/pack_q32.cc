@@ -12,6 +12,19 @@ template <class Format>
 HWY_INLINE void PackHeader(const BlockColumn& column, int64_t rows, float* scales, float* added) {
   const DU32 d;
   const DF32 df;
+#if HWY_ARCH_X86 && HWY_MAX_BYTES == 32
+  if constexpr (!Format::kPower && !Format::kAdded) {
+    // A word of each row is put in by itself: half of the operations that 16 bytes of each would take.
+    using Words = int16_t __attribute__((vector_size(16)));
+    for (int v = 0; v < kLineVectors; ++v) {
+      Words words;
+      QUERN_UNROLL
+      for (int r = 0; r < kLanes; ++r) words[r] = LoadScalar<int16_t>(column.Row(v * kLanes + r));
+      _mm256_storeu_ps(scales + v * kLanes, _mm256_cvtph_ps(__builtin_bit_cast(__m128i, words)));
+    }
+    return;
+  }
+#endif
   const Lines4 header = TransposeRows(column, 0);
   for (int i = 0; i < kLineVectors; ++i) {
     const auto words = hn::BitCast(d, header.line[0][i]);

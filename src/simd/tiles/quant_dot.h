@@ -11,16 +11,15 @@ namespace {
 constexpr int kDotRows = kRegisters == 32 ? 8 : 4;
 
 // From so many rows on it is less to pack 16 rows of weights as a panel than to add up lanes for each row of both; 0:
-// never. Measured with AVX-512 and AVX2; the panels of AMX, of blocks of 256, are others.
+// never. Measured with AVX-512, where one number does, and with AVX2, from memory; the panels of AMX, of blocks of 256,
+// are others.
+template <class Format>
+constexpr int64_t LeastPanelRows() {
 #if defined(__AMX_INT8__)
-template <class Format>
-constexpr int64_t kLeastPanelRows = Format::kElements == 256 ? 0 : 3;
-#else
-template <class Format>
-constexpr int64_t kLeastPanelRows = kBytes == 64   ? 3
-                                    : kBytes == 32 ? 4
-                                                   : 0;
+  if (Format::kElements == 256) return 0;
 #endif
+  return kBytes == 64 ? 3 : kBytes == 32 ? Format::kPanelRows : 0;
+}
 
 // The operands of a call, typed.
 struct DotCall {
@@ -64,7 +63,8 @@ using FewTile = void(float* y, int64_t y_ld, const void* w, int64_t w_stride, co
 // Whether it multiplies m rows; not where a row has the same bits however `many` there are: those of panels are others.
 template <class Format>
 HWY_INLINE bool ByPanels(int64_t m, int64_t n, int64_t many) {
-  return kLeastPanelRows<Format> != 0 && m >= kLeastPanelRows<Format> && n >= 16 && many == 0;
+  constexpr int64_t kLeast = LeastPanelRows<Format>();
+  return kLeast != 0 && m >= kLeast && n >= 16 && many == 0;
 }
 
 // Calls f.operator()<rows>(call) for groups of at most kDotRows of the m rows.

@@ -2,9 +2,9 @@
 // multiplied with all of them as the qk_mma_q* tiles do. Each row costs a third of what it does where the lanes of its
 // sums are added up (qk_dot_q*), and packing as much as two of them.
 //
-//   for 16 rows of weights, for 256 or 128 elements of k:  pack a panel;  y[m, 16] += x (planar) * panel^T
+//   for 16 rows of weights, for 256 or 512 elements of k:  pack a panel;  y[m, 16] += x (planar) * panel^T
 //
-// What is read next is asked for a panel ahead, between the pieces of work: memory is as busy as with one row.
+// What is read next is asked for a panel ahead, as the work goes on: memory is nearly as busy as with one row.
 #pragma once
 
 #include "simd/tiles/quant_dot.h"
@@ -17,25 +17,54 @@ using PackTile = void(void* dst, int64_t, const void* src, int64_t src_stride, i
 using DotTile = void(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                      int64_t m, int64_t n, int64_t k, int64_t ahead, int64_t many);
 
-// Elements of k of a slab, at most 256, and bytes of a row of weights for as many.
+// Whether the products ask for what is packed next, one row after the other: with AVX2, where packing is much of the
+// work. Elsewhere that is asked for in halves, before a panel is packed and after it.
+constexpr bool kProductsAsk = kBytes == 32;
+
+// Elements of k of a slab, at most 512, and bytes of a row of weights for as many.
 struct Slab {
   int64_t depth, row_bytes;
 };
 template <class Format>
-constexpr Slab kSlab = Format::kElements == 256 ? Slab{256, Format::kBytes} : Slab{4 * 32, 4 * Format::kBytes};
+constexpr Slab SlabOf(int64_t blocks) {
+  return {blocks * Format::kElements, blocks * Format::kBytes};
+}
+template <class Format>
+constexpr Slab kSlab = SlabOf<Format>(Format::kElements == 256 ? 1
+                                      : kProductsAsk           ? 16
+                                                               : 4);
 
-// Asks for eight rows of a slab; bursts of more would be waited for.
-HWY_INLINE void FetchHalf(const uint8_t* rows, int64_t stride, int64_t bytes) {
+// Asks for `rows` rows of a slab.
+HWY_INLINE void FetchRows(const uint8_t* at, int64_t stride, int64_t bytes, int64_t rows) {
 #pragma clang loop unroll(disable)
-  for (int r = 0; r < 8; ++r) {
-    for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(rows + r * stride + line, 0, 2);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + r * stride + line, 0, 2);
   }
 }
+
+// What the products of some rows of activations ask for: nothing, or the slab ahead, row by row. A burst would be
+// waited for.
+struct NothingAhead {
+  HWY_INLINE NothingAhead(const uint8_t*, int64_t) {}
+  template <class Format>
+  HWY_INLINE void Fetch(int64_t) {}
+};
+struct SlabAhead {
+  const uint8_t* row;
+  int64_t stride;
+  HWY_INLINE SlabAhead(const uint8_t* first, int64_t w_stride) : row(first), stride(w_stride) {}
+  template <class Format>
+  HWY_INLINE void Fetch(int64_t rows) {
+    FetchRows(row, stride, kSlab<Format>.row_bytes, rows);
+    row += rows * stride;
+  }
+};
 
 // Columns [j, j + n) of a call, of elements [first, first + k) of its k: those of a panel.
 struct PanelPart {
   const uint8_t* codes;
   int64_t j, n, first, k;
+  const uint8_t* ahead = nullptr;  // the slab that the products ask for, or none
 };
 using MultiplyPart = void(const DotCall& call, int64_t m, const PanelPart& part);
 
@@ -44,8 +73,9 @@ using MultiplyPart = void(const DotCall& call, int64_t m, const PanelPart& part)
 [[maybe_unused]] HWY_NOINLINE __attribute__((noduplicate)) void FewBySlabs(const DotCall& call, int64_t m, Slab slab,
                                                                            PackTile* pack, MultiplyPart* multiply,
                                                                            DotTile* dot) {
-  // Codes of 16 rows, a scale of four bytes for each of up to 16 groups, half as much for minimums, and two more.
-  alignas(64) uint8_t panel[256 * 16 + 16 * 16 * (4 + 2) + 2 * 64];
+  // Codes of 16 rows, for each of up to 16 groups a scale of four bytes and as much for minimums or what is added, and
+  // two more.
+  alignas(64) uint8_t panel[512 * 16 + 16 * 16 * (4 + 4) + 2 * 64];
   const int64_t ahead = AheadOf<16>(call);
   const uint8_t* rows = call.w;
   int64_t j = 0;
@@ -53,10 +83,11 @@ using MultiplyPart = void(const DotCall& call, int64_t m, const PanelPart& part)
     const uint8_t* at = rows;
     for (int64_t first = 0; first < call.k; first += slab.depth, at += slab.row_bytes) {
       const int64_t k = call.k - first < slab.depth ? call.k - first : slab.depth;
-      FetchHalf(at + ahead, call.w_stride, slab.row_bytes);
+      const uint8_t* const next = at + ahead;
+      if (!kProductsAsk) FetchRows(next, call.w_stride, slab.row_bytes, 8);
       pack(panel, 0, at, call.w_stride, 16, k);
-      FetchHalf(at + ahead + 8 * call.w_stride, call.w_stride, slab.row_bytes);
-      multiply(call, m, {panel, j, 16, first, k});
+      if (!kProductsAsk) FetchRows(next + 8 * call.w_stride, call.w_stride, slab.row_bytes, 8);
+      multiply(call, m, {panel, j, 16, first, k, kProductsAsk ? next : nullptr});
     }
   }
   if (j < call.n)

@@ -11,31 +11,32 @@ namespace {
 // The formats of weights. kGroup: elements that share a scale in a panel. kCodes: values of a code; kOffset: what is
 // taken away from it. kActivation: elements of a block of the activations they are multiplied by (32: q8_0, 256: q8_K).
 // kLevels: the numbers that codes of four bits stand for; a tile multiplies kOffset more than these, below kCodes.
-// Where the fields of a block are, in bytes: kNibbles, kHigh, the bits above these.
+// Where the fields of a block are, in bytes: kNibbles, kHigh, the bits above these. kPanelRows: from how many rows of
+// activations on AVX2 packs panels of it (quant_dot.h).
 //
 // Blocks of 32: d is at 0, a half, or with kPower a power of two; with kAdded a half behind it is added.
 struct Block32 {
-  static constexpr int kElements = 32, kGroup = 32, kActivation = 32, kHigh = 0;
+  static constexpr int kElements = 32, kGroup = 32, kActivation = 32, kHigh = 0, kPanelRows = 2;
   static constexpr bool kHasMins = false, kAdded = false, kPower = false, kGrid = false;
   static constexpr const int8_t* kLevels = nullptr;
 };
 inline constexpr int8_t kLevelsIQ4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 inline constexpr int8_t kLevelsE2M1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 struct Q8_0 : Block32 {
-  static constexpr int kBytes = 34, kCodes = 256, kOffset = 128;
+  static constexpr int kBytes = 34, kCodes = 256, kOffset = 128, kPanelRows = 4;
 };
 struct Q4_0 : Block32 {
   static constexpr int kBytes = 18, kCodes = 16, kOffset = 8, kNibbles = 2;
 };
 struct Q5_0 : Block32 {
-  static constexpr int kBytes = 22, kCodes = 32, kOffset = 16, kHigh = 2, kNibbles = 6;
+  static constexpr int kBytes = 22, kCodes = 32, kOffset = 16, kHigh = 2, kNibbles = 6, kPanelRows = 3;
 };
 struct Q4_1 : Block32 {
   static constexpr int kBytes = 20, kCodes = 16, kOffset = 0, kNibbles = 4;
   static constexpr bool kAdded = true;
 };
 struct Q5_1 : Block32 {
-  static constexpr int kBytes = 24, kCodes = 32, kOffset = 0, kHigh = 4, kNibbles = 8;
+  static constexpr int kBytes = 24, kCodes = 32, kOffset = 0, kHigh = 4, kNibbles = 8, kPanelRows = 3;
   static constexpr bool kAdded = true;
 };
 struct IQ4_NL : Block32 {
@@ -51,7 +52,7 @@ struct MXFP4 : Block32 {
 // K-quants: blocks of 256. kHasMins: each group has a minimum that is taken away from code * scale. Fields besides: kD
 // (with minimums: d and dmin), kScales, and in place of nibbles kPairs, codes of two bits.
 struct KQuant {
-  static constexpr int kElements = 256, kActivation = 256;
+  static constexpr int kElements = 256, kActivation = 256, kPanelRows = 3;
   static constexpr bool kAdded = false, kGrid = false;
   static constexpr const int8_t* kLevels = nullptr;
 };
@@ -66,12 +67,12 @@ struct Q5_K : KQuant {
   static constexpr int kD = 0, kScales = 4, kHigh = 16, kNibbles = 48;
 };
 struct Q6_K : KQuant {
-  static constexpr int kBytes = 210, kGroup = 16, kCodes = 64, kOffset = 32;
+  static constexpr int kBytes = 210, kGroup = 16, kCodes = 64, kOffset = 32, kPanelRows = 5;
   static constexpr bool kHasMins = false;
   static constexpr int kNibbles = 0, kHigh = 128, kScales = 192, kD = 208;
 };
 struct Q2_K : KQuant {
-  static constexpr int kBytes = 84, kGroup = 16, kCodes = 4, kOffset = 0;
+  static constexpr int kBytes = 84, kGroup = 16, kCodes = 4, kOffset = 0, kPanelRows = 4;
   static constexpr bool kHasMins = true;
   static constexpr int kScales = 0, kPairs = 16, kD = 80;
 };
@@ -82,7 +83,7 @@ struct Q3_K : KQuant {
 };
 // Bytes with their sign, and d as f32: one scale for all of a block.
 struct Q8_K : KQuant {
-  static constexpr int kBytes = 292, kGroup = 256, kCodes = 256, kOffset = 128;
+  static constexpr int kBytes = 292, kGroup = 256, kCodes = 256, kOffset = 128, kPanelRows = 4;
   static constexpr bool kHasMins = false;
   static constexpr int kD = 0, kQuants = 4;
 };
@@ -92,7 +93,7 @@ struct Ternary : KQuant {
   static constexpr bool kHasMins = false;
 };
 struct TQ2_0 : Ternary {
-  static constexpr int kBytes = 66, kCodes = 4;
+  static constexpr int kBytes = 66, kCodes = 4, kPanelRows = 5;
   static constexpr int kPairs = 0, kD = 64;
 };
 struct TQ1_0 : Ternary {
@@ -100,7 +101,7 @@ struct TQ1_0 : Ternary {
   static constexpr int kDigits = 0, kD = 52;
 };
 struct IQ4_XS : KQuant {
-  static constexpr int kBytes = 136, kGroup = 32, kCodes = 256, kOffset = 128;
+  static constexpr int kBytes = 136, kGroup = 32, kCodes = 256, kOffset = 128, kPanelRows = 2;
   static constexpr bool kHasMins = false;
   static constexpr int kD = 0, kScales = 2, kNibbles = 8;
   static constexpr const int8_t* kLevels = kLevelsIQ4;
@@ -113,7 +114,7 @@ inline constexpr int8_t kLevelsIQ3XXS[16] = {4, 12, 20, 28, 36, 44, 52, 62, -4, 
 inline constexpr int8_t kLevelsIQ3S[16] = {1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15};
 inline constexpr int8_t kLevelsIQ1[16] = {-7, 1, 9, 0, -9, -1, 7, 0};
 struct GridQuant : KQuant {
-  static constexpr int kCodes = 256, kOffset = 128;
+  static constexpr int kCodes = 256, kOffset = 128, kPanelRows = 5;
   static constexpr bool kHasMins = false, kGrid = true, kNibbleGrid = false;
 };
 struct IQ2 : GridQuant {
