@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kSuffix = ".qo", kTemporarySuffix = ".tmp";
 constexpr int64_t kMostBytes = int64_t{256} << 20;  // of one entry: a size that lies must not cost memory
 constexpr int64_t kAbandoned = 3600;                // seconds after which a temporary file has no writer any more
+constexpr int64_t kBetween = 600;                   // seconds from one collection to the next
+constexpr const char* kCollected = "/collected";    // whose time is that of the last
 
 // O_NONBLOCK: opening a pipe that lies there must not wait for its writer.
 class File {
@@ -136,6 +138,7 @@ Status ObjectStore::Insert(const Entry& entry) const {
   if (status.ok() && rename(temporary.c_str(), PathOf(HashOf(entry.key)).c_str()) != 0)
     status = Failed("rename", temporary);
   if (!status.ok()) (void)unlink(temporary.c_str());
+  inserted_ += static_cast<int64_t>(entry.object.size());
   return status;
 }
 
@@ -174,13 +177,30 @@ ObjectStore::Removed ObjectStore::Collect() const {
   return removed;
 }
 
+void ObjectStore::CollectAtTimes() const {
+  const std::string marker = folder_ + kCollected;
+  const int64_t now = std::time(nullptr);
+  struct stat info;
+  const bool lately = lstat(marker.c_str(), &info) == 0 && info.st_mtime <= now && now - info.st_mtime < kBetween;
+  if (lately && inserted_ <= limit_ / 8) return;
+  inserted_ = 0;
+  (void)File(marker, O_WRONLY | O_CREAT);
+  (void)utimensat(AT_FDCWD, marker.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  Collect();
+}
+
 ObjectStore::Removed ObjectStore::RemoveIf(const std::function<bool(const StoredFile&)>& unwanted) const {
   Removed removed;
+  bool kept = false;
   for (const StoredFile& file : List()) {
-    if (!unwanted(file) || unlink((folder_ + "/" + file.name).c_str()) != 0) continue;
+    if (!unwanted(file) || unlink((folder_ + "/" + file.name).c_str()) != 0) {
+      kept = true;
+      continue;
+    }
     ++removed.files;
     removed.bytes += file.bytes;
   }
+  if (!kept) (void)unlink((folder_ + kCollected).c_str());
   return removed;
 }
 

@@ -7,6 +7,7 @@
 // of this user that others cannot write are read. Thread-safe; several processes may share a folder.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -53,6 +54,9 @@ class ObjectStore {
   };
   // Removes what was used least recently until at most `limit` bytes are left, and what writers that died left behind.
   Removed Collect() const;
+  // Collect, unless somebody has within ten minutes and no more than an eighth of the limit was inserted here since:
+  // listing a folder of thousands of entries takes longer than compiling one.
+  void CollectAtTimes() const;
   // Removes files for which `unwanted` holds; the folder stays.
   Removed RemoveIf(const std::function<bool(const StoredFile&)>& unwanted) const;
 
@@ -62,6 +66,7 @@ class ObjectStore {
 
   const std::string folder_;
   const int64_t limit_;
+  mutable std::atomic<int64_t> inserted_{0};  // bytes, since CollectAtTimes collected
 };
 
 }  // namespace quern::cache

@@ -51,7 +51,7 @@ void KeptPlans::Keep(std::string_view part, std::string bytes) const {
   if (bytes.size() > kMostBytes) return;
   // A store that cannot be written is as good as none.
   if (store_->Insert({KeyOf(part), std::move(bytes), {absl::StrCat("plan: ", std::string(part))}}).ok())
-    store_->Collect();
+    store_->CollectAtTimes();
 }
 
 std::optional<lir::SealedProgram> KeptPlans::FindProgram() const {

@@ -156,7 +156,7 @@ Status KernelCache::Compile(const Wanted& wanted) {
       const Status stored = store_->Insert({wanted.keys[i], module.object(i), wanted.kernels[i].origins});
       if (!stored.ok()) ++report_.unstored;
     }
-    store_->Collect();
+    store_->CollectAtTimes();
   }
   Adopt(std::move(module), wanted.texts, wanted.Objects());
   return absl::OkStatus();

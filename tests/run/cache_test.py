@@ -123,7 +123,7 @@ def reports(cache, kernels):
 
 def damage(cache, kernels):
     plans = plans_in(cache)
-    files = sorted(file for file in cache.iterdir() if b"plan of " not in file.read_bytes())
+    files = sorted(file for file in cache.glob("*.qo") if b"plan of " not in file.read_bytes())
     whole = files[0].read_bytes()
     files[0].write_bytes(whole[: len(whole) // 2])
     files[1].write_bytes(b"")
@@ -133,7 +133,8 @@ def damage(cache, kernels):
     expect(start(cache=cache) == (3, kernels - 3), "damaged entries are not compiled again")
     expect(start(cache=cache) == (0, kernels), "damaged entries are not replaced")
     expect("1 file damaged, removed" in text("verify", cache=cache), "verify does not remove what is damaged")
-    expect(len(list(cache.iterdir())) == kernels + plans, "files that should not be there")
+    entries = [file for file in cache.iterdir() if file.name != "collected"]
+    expect(len(entries) == kernels + plans, "files that should not be there")
 
 
 def tidying(cache, kernels):

@@ -262,6 +262,34 @@ TEST_F(StoreTest, KeepsWhatWasUsedLast) {
   EXPECT_TRUE(fs::exists(folder_ + "/notes.txt"));
 }
 
+// Listing a folder of thousands of entries takes longer than compiling a kernel: that is not done each time.
+TEST_F(StoreTest, CollectsAtTimes) {
+  auto store = Open(1 << 20);
+  const std::string abandoned = folder_ + "/1-2.tmp", marker = folder_ + "/collected";
+  const struct timespec old[2] = {{1000, 0}, {1000, 0}};
+  const auto collects = [&] {
+    WriteFile(abandoned, "left by a writer that died");
+    EXPECT_EQ(utimensat(AT_FDCWD, abandoned.c_str(), old, 0), 0);
+    store->CollectAtTimes();
+    return !fs::exists(abandoned);
+  };
+  EXPECT_TRUE(collects());  // nobody ever has
+  ASSERT_TRUE(store->Insert(MakeEntry(1)).ok());
+  EXPECT_FALSE(collects());
+  EXPECT_TRUE(store->Find(MakeEntry(1).key).has_value());
+  // More than ten minutes ago, or by a clock that is ahead.
+  ASSERT_EQ(utimensat(AT_FDCWD, marker.c_str(), old, 0), 0);
+  EXPECT_TRUE(collects());
+  const struct timespec ahead[2] = {{time(nullptr) + 500, 0}, {time(nullptr) + 500, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, marker.c_str(), ahead, 0), 0);
+  EXPECT_TRUE(collects());
+  // An eighth of the limit.
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(store->Insert(MakeEntry(i)).ok());
+  EXPECT_TRUE(collects());
+  EXPECT_FALSE(collects());
+  EXPECT_EQ(store->List().size(), 40u) << "the marker is no entry";
+}
+
 // Runs `body` in a process of its own and returns its exit status.
 template <typename Body>
 int InChild(Body body) {
