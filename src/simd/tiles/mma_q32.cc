@@ -67,12 +67,7 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
 
 template <class Format>
 HWY_NOINLINE void MultiplyPanel(const DotCall& call, int64_t m, const PanelPart& part) {
-  ForRowBlocks(m, [&]<int M>(int64_t row) {
-    if constexpr (kProductsAsk && M > 1) {
-      if (row == 0 && part.ahead != nullptr) return Tile<Format, M, SlabAhead>(call, row, part);
-    }
-    Tile<Format, M, NothingAhead>(call, row, part);
-  });
+  ForPanelRows(m, part, [&]<int M, class Ahead>(int64_t row) { Tile<Format, M, Ahead>(call, row, part); });
 }
 
 template <class Format>

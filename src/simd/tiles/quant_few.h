@@ -68,6 +68,18 @@ struct PanelPart {
 };
 using MultiplyPart = void(const DotCall& call, int64_t m, const PanelPart& part);
 
+// Cuts the m rows of activations of a product with a panel into blocks and calls f.operator()<rows, Ahead>(first_row):
+// the first block asks for the slab ahead, where there is one.
+template <class F>
+HWY_INLINE void ForPanelRows(int64_t m, const PanelPart& part, const F& f) {
+  ForRowBlocks(m, [&]<int M>(int64_t row) {
+    if constexpr (kProductsAsk && M > 1) {
+      if (row == 0 && part.ahead != nullptr) return f.template operator()<M, SlabAhead>(row);
+    }
+    f.template operator()<M, NothingAhead>(row);
+  });
+}
+
 // The walk of all formats, by the pack and the products of one. Rows of weights that fill no panel are left
 // to `dot`.
 [[maybe_unused]] HWY_NOINLINE __attribute__((noduplicate)) void FewBySlabs(const DotCall& call, int64_t m, Slab slab,
