@@ -44,10 +44,10 @@ struct BothBF16 {
 constexpr int64_t kShortRow = 4096;   // bytes: what prefetchers follow one stream within
 constexpr int64_t kMostBytes = 3072;  // of a block of x: 8 rows leave room for the weights passing through
 
-// M rows of x against R rows of w.
+// M rows of x against R rows of w, whose results are `apart` elements of y from each other.
 template <typename Terms, int M, int R>
-HWY_INLINE void DotRows(float* y, int64_t y_ld, const char* w_bytes, int64_t w_stride, const char* x_bytes,
-                        int64_t x_stride, int64_t k, int64_t ahead) {
+HWY_INLINE void DotRows(float* y, int64_t y_ld, int64_t apart, const char* w_bytes, int64_t w_stride,
+                        const char* x_bytes, int64_t x_stride, int64_t k, int64_t ahead) {
   // A step of whole cache lines, so one prefetch serves each.
   using T = typename Terms::W;
   using X = typename Terms::X;
@@ -93,32 +93,41 @@ HWY_INLINE void DotRows(float* y, int64_t y_ld, const char* w_bytes, int64_t w_s
 #pragma clang loop unroll(full)
   for (int i = 0; i < M; ++i) {
 #pragma clang loop unroll(full)
-    for (int j = 0; j < R; ++j) y[i * y_ld + j] += hn::GetLane(hn::SumOfLanes(kF32, sum[i][j]));
+    for (int j = 0; j < R; ++j) y[i * y_ld + j * apart] += hn::GetLane(hn::SumOfLanes(kF32, sum[i][j]));
   }
 }
+
+// Whether the R rows that are read side by side are the first of as many parts of the n rows, else neighbours. Those of
+// parts lie in different pages, where prefetchers follow each as a stream of its own: short rows side by side are
+// several streams in a page, read at 0.6 of what a read loop has (AVX2, Zen 3), and those of parts at all of it.
+constexpr bool kInParts = !kManyRegisters;
 
 template <typename Terms, int M, int R>
 HWY_NOINLINE void DotBy(float* y, int64_t y_ld, const char* w, int64_t w_stride, const char* x, int64_t x_stride,
                         int64_t n, int64_t k, int64_t ahead) {
-  // Of R interleaved rows, the next lines wanted are those of the next R rows.
-  const int64_t distance = R == 1 || ahead > R * w_stride ? ahead : R * w_stride;
+  const int64_t apart = kInParts ? n / R : 1, next = kInParts ? 1 : R, rows = n / R * next;
   // Few rows of x stay in the first cache whole; of more, all rows of w take part in a block before the next one.
   constexpr int64_t kMostColumns = kMostBytes / sizeof(typename Terms::X);
-  const int64_t together = M <= 2 && k > kMostColumns ? R : n;
-  for (int64_t first = 0; first < n; first += together) {
-    const int64_t end = n - first < together ? n : first + together;
+  const int64_t together = M <= 2 && k > kMostColumns ? next : rows;
+  // What a stream reads next: what lies behind it; of rows of which others, or other columns, are read in between, the
+  // same of a row further on.
+  const bool cut = together == rows && k > kMostColumns;
+  const int64_t behind = kInParts ? (cut ? w_stride : ahead) : R == 1 || ahead > R * w_stride ? ahead : R * w_stride;
+  for (int64_t first = 0; first < rows; first += together) {
     for (int64_t p = 0; p < k; p += kMostColumns) {
       const int64_t columns = k - p < kMostColumns ? k - p : kMostColumns;
       const char* w_block = w + p * sizeof(typename Terms::W);
       const char* x_block = x + p * sizeof(typename Terms::X);
-      int64_t j = first;
-      for (; j + R <= end; j += R) {
-        DotRows<Terms, M, R>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, distance);
+      for (int64_t j = first; j < first + together; j += next) {
+        DotRows<Terms, M, R>(y + j, y_ld, apart, w_block + j * w_stride, apart * w_stride, x_block, x_stride, columns,
+                             behind);
       }
-      if constexpr (R > 1) {
-        for (; j < end; ++j)
-          DotRows<Terms, M, 1>(y + j, y_ld, w_block + j * w_stride, w_stride, x_block, x_stride, columns, ahead);
-      }
+    }
+  }
+  if constexpr (R > 1) {
+    if (n % R != 0) {
+      const int64_t done = n - n % R;
+      DotBy<Terms, M, 1>(y + done, y_ld, w + done * w_stride, w_stride, x, x_stride, n - done, k, ahead);
     }
   }
 }
@@ -127,10 +136,11 @@ template <typename Terms, int M>
 HWY_INLINE void Dot(float* y, int64_t y_ld, const char* w, int64_t w_stride, const char* x, int64_t x_stride, int64_t n,
                     int64_t k, int64_t ahead) {
   if constexpr (M == 1) {
-    // Of short rows, f32 is fastest as one stream; halves have half the sums in flight for a line, so more rows.
-    // Of long ones, f32 takes four streams, and of halves two keep up with memory.
+    // Of short rows that are neighbours, f32 is fastest as one stream; halves have half the sums in flight for a line, so
+    // more rows. Of long ones, and of rows of parts, f32 takes four streams, and of halves two keep up with memory.
     constexpr bool kFloats = sizeof(typename Terms::W) == sizeof(float);
-    if (w_stride < kShortRow) return DotBy<Terms, M, kFloats ? 1 : 4>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+    if (!kInParts && w_stride < kShortRow)
+      return DotBy<Terms, M, kFloats ? 1 : 4>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
     DotBy<Terms, M, kFloats ? 4 : 2>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
   } else {
     DotBy<Terms, M, kManyRegisters || M <= 4 ? 2 : 1>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
