@@ -1022,6 +1022,11 @@ ROWS = [
     # Levels with 16 registers.
     Row("src/simd/tiles/quant_mma.h", "add(first == 0 ? start(r, v) : sum[r][v], pairs[r][v], v)",
         "add(start(r, v), pairs[r][v], v)", "simd_test", "Quant*"),
+    Row("src/simd/tiles/dot_float.cc", "y[i * y_ld + j * apart] +=", "y[i * y_ld + j * (apart - 1)] +=",
+        "simd_test", "*Float*"),
+    Row("src/simd/tiles/dot_float.cc", "if (n % R != 0) {", "if (n % R > 1) {", "simd_test", "*Float*"),
+    Row("src/simd/tiles/dot_q32.cc", "call.y[r * call.y_ld + j + s * apart] +=", "call.y[r * call.y_ld + j + s] +=",
+        "simd_test", "QuantDot*"),
     Row("src/simd/tiles/dot_q32.cc", "offsets[lane * 2 + lane / kHalf]", "offsets[lane * 2]", "simd_test", "Quant*"),
     Row("src/simd/tiles/quant_block32.h", "0xf010101010101010", "0x1010101010101010", "simd_test", "Quant*"),
     Row("src/simd/tiles/quant_block32.h", "if constexpr (kTwo) return _mm256_inserti128",

@@ -136,8 +136,8 @@ template <typename Terms, int M>
 HWY_INLINE void Dot(float* y, int64_t y_ld, const char* w, int64_t w_stride, const char* x, int64_t x_stride, int64_t n,
                     int64_t k, int64_t ahead) {
   if constexpr (M == 1) {
-    // Of short rows that are neighbours, f32 is fastest as one stream; halves have half the sums in flight for a line, so
-    // more rows. Of long ones, and of rows of parts, f32 takes four streams, and of halves two keep up with memory.
+    // Of short rows that are neighbours, f32 is fastest as one stream; halves have half the sums in flight for a line,
+    // so more rows. Of long ones, and of rows of parts, f32 takes four streams, and of halves two keep up with memory.
     constexpr bool kFloats = sizeof(typename Terms::W) == sizeof(float);
     if (!kInParts && w_stride < kShortRow)
       return DotBy<Terms, M, kFloats ? 1 : 4>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);

@@ -121,17 +121,17 @@ HWY_INLINE void Step(const uint8_t* block, const uint8_t* x, int64_t x_stride, c
   }
 }
 
-// Rows [j, j + kStreams) of the weights, side by side.
+// kStreams rows of the weights side by side: j, j + apart, ..; what a stream reads next is `ahead` bytes on.
 template <class Format, int M, int kStreams>
-HWY_INLINE void DotStreams(const DotCall& call, int64_t j) {
+HWY_INLINE void DotStreams(const DotCall& call, int64_t j, int64_t apart, int64_t ahead) {
   const PlanarAt<32> at(call.k);
-  const int64_t blocks = call.k / 32, ahead = AheadOf<kStreams>(call);
+  const int64_t blocks = call.k / 32;
   const uint8_t* block[kStreams];
   VF32 acc[kStreams][M];
   __m128 added[kStreams][M];
   QUERN_UNROLL
   for (int s = 0; s < kStreams; ++s) {
-    block[s] = call.w + (j + s) * call.w_stride;
+    block[s] = call.w + (j + s * apart) * call.w_stride;
     QUERN_UNROLL
     for (int r = 0; r < M; ++r) acc[s][r] = hn::Zero(DF32()), added[s][r] = _mm_setzero_ps();
   }
@@ -155,24 +155,35 @@ HWY_INLINE void DotStreams(const DotCall& call, int64_t j) {
     for (int r = 0; r < M; ++r) {
       VF32 sum = acc[s][r];
       if constexpr (Format::kAdded) sum = hn::Add(sum, ThenZeros(added[s][r]));
-      call.y[r * call.y_ld + j + s] += SumLanes(sum);
+      call.y[r * call.y_ld + j + s * apart] += SumLanes(sum);
     }
   }
 }
 
-// Rows of weights side by side: with AVX2 two where a block is more work than reading it, since one chain of sums would
-// be waited for; of q8_0 several were read a fifth slower than one (Zen 3).
+// Rows of weights side by side; with AVX2 two, since one chain of sums would be waited for.
+constexpr int kSideBySide = kBytes == 64 ? kDotStreams : 2;
+// Whether these are the first of as many parts of the n rows, else neighbours: long rows are read a fifth slower side
+// by side in a page than one by one, and a fifth faster apart (AVX2, Zen 3; dot_float.cc). Nibbles are bound by
+// unpacking.
 template <class Format>
-constexpr int kSideBySide = kBytes == 64                    ? kDotStreams
-                            : Format::kBytes < Q8_0::kBytes ? 2
-                                                            : 1;
+constexpr bool kInParts = kBytes == 32 && Format::kBytes == Q8_0::kBytes;
 
 template <class Format, int M>
 HWY_NOINLINE void DotRows(const DotCall& call) {
-  constexpr int kStreams = M == 1 ? kSideBySide<Format> : 1;
-  int64_t j = 0;
-  for (; j + kStreams <= call.n; j += kStreams) DotStreams<Format, M, kStreams>(call, j);
-  for (; j < call.n; ++j) DotStreams<Format, M, 1>(call, j);
+  constexpr int kStreams = M == 1 ? kSideBySide : 1;
+  const int64_t part = call.n / kStreams, done = part * kStreams;
+  if constexpr (kInParts<Format>) {
+    // What a stream reads next lies behind its row, or as far into the same part of the rows that follow these.
+    const int64_t lead = (call.ahead + call.w_stride - 1) / call.w_stride;
+    for (int64_t j = 0; j < part; ++j) {
+      const int64_t rows = j + lead < part ? lead : lead + call.n - part;
+      DotStreams<Format, M, kStreams>(call, j, part, rows * call.w_stride);
+    }
+  } else {
+    const int64_t ahead = AheadOf<kStreams>(call);
+    for (int64_t j = 0; j < done; j += kStreams) DotStreams<Format, M, kStreams>(call, j, 1, ahead);
+  }
+  for (int64_t j = done; j < call.n; ++j) DotStreams<Format, M, 1>(call, j, 1, call.ahead);
 }
 
 #else
