@@ -85,15 +85,18 @@ bool Machine::Consistent() const {
 }
 
 void Machine::Merge(const Machine& other) {
-  const bool same_buffer = dram_bytes == other.dram_bytes;
+  // Of a buffer that caches may have held nothing is known about memory behind them.
+  const bool both = (dram_bytes >= kEnoughDram) == (other.dram_bytes >= kEnoughDram);
   std::vector<MemoryLevel> lesser = other.memory;
+  double lesser_one = other.dram_gbps_one;
   if (dram_bytes <= other.dram_bytes) {
     lesser = std::exchange(memory, other.memory);
-    dram_gbps_one = same_buffer ? std::max(dram_gbps_one, other.dram_gbps_one) : other.dram_gbps_one;
+    lesser_one = std::exchange(dram_gbps_one, other.dram_gbps_one);
     dram_bytes = other.dram_bytes;
   }
+  if (both) dram_gbps_one = std::max(dram_gbps_one, lesser_one);
   for (MemoryLevel& level : memory) {
-    if (level.bytes == 0 && !same_buffer) continue;
+    if (level.bytes == 0 && !both) continue;
     for (const MemoryLevel& known : lesser) {
       if (known.name == level.name && known.bytes == level.bytes) level.gbps = std::max(level.gbps, known.gbps);
     }

@@ -39,8 +39,8 @@ struct Machine {
   // What cannot be of one machine: memory that all threads read more slowly than one of them, or than memory further
   // away. Such peaks were measured while something else ran.
   bool Consistent() const;
-  // The best of both. Levels of memory, and what is known of DRAM, are of the measurement that filled more of its
-  // buffer, of `other` where both filled as much: the other one may lack levels, and may have read it from a cache.
+  // The best of both. Levels of memory are of the measurement that filled more of its buffer, of `other` where both
+  // filled as much: the other may lack some. DRAM is not of one whose buffer a cache may have held, unless both are.
   void Merge(const Machine& other);
   // Index of the level that holds a working set.
   int LevelFor(int64_t bytes) const;

@@ -153,10 +153,10 @@ TEST_F(MachineTest, PeaksThatCannotBeAreMeasuredAnew) {
 TEST(Machine, MergesTheBestOfEach) {
   Machine whole;
   whole.memory = {{"l2", 1000, 9}, {"l3", 5000, 5}, {"l3 far", 9000, 4}, {"dram", 0, 1}};
-  whole.dram_bytes = 20000, whole.dram_gbps_one = 1, whole.f32_gflops = 100;
+  whole.dram_bytes = int64_t{256} << 20, whole.dram_gbps_one = 1, whole.f32_gflops = 100;
   Machine part;
   part.memory = {{"l2", 1000, 10}, {"l3", 5000, 4}, {"dram", 0, 5}};
-  part.dram_bytes = 6000, part.dram_gbps_one = 5, part.f32_gflops = 90;
+  part.dram_bytes = int64_t{64} << 20, part.dram_gbps_one = 5, part.f32_gflops = 90;
   const auto speeds = [](const Machine& machine) {
     std::vector<double> all = {machine.dram_gbps_one, machine.f32_gflops};
     for (const MemoryLevel& level : machine.memory) all.push_back(level.gbps);
@@ -166,8 +166,16 @@ TEST(Machine, MergesTheBestOfEach) {
     Machine merged = part_first ? part : whole;
     merged.Merge(part_first ? whole : part);
     EXPECT_EQ(speeds(merged), (std::vector<double>{1, 100, 10, 5, 4, 1})) << part_first;
-    EXPECT_EQ(merged.dram_bytes, 20000);
+    EXPECT_EQ(merged.dram_bytes, int64_t{256} << 20);
     EXPECT_EQ(merged.rounds, 2);
+  }
+  // Both larger than caches: what one had time for is as good as the other's.
+  Machine shorter = whole;
+  shorter.dram_bytes = int64_t{144} << 20, shorter.dram_gbps_one = 3, shorter.memory[3].gbps = 4;
+  for (const bool shorter_first : {false, true}) {
+    Machine merged = shorter_first ? shorter : whole;
+    merged.Merge(shorter_first ? whole : shorter);
+    EXPECT_EQ(speeds(merged), (std::vector<double>{3, 100, 9, 5, 4, 4})) << shorter_first;
   }
   // As much of it filled: a level of another size is another level, of the later one.
   Machine later = whole;
