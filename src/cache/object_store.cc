@@ -134,11 +134,14 @@ std::optional<Entry> ObjectStore::Find(const Hash128& key) const {
 Status ObjectStore::Insert(const Entry& entry) const {
   static std::atomic<int64_t> number{0};
   const std::string temporary = absl::StrFormat("%s/%d-%d%s", folder_, getpid(), number++, kTemporarySuffix);
-  Status status = WriteWhole(temporary, Encode(entry));
+  const std::string bytes = Encode(entry);
+  Status status = WriteWhole(temporary, bytes);
   if (status.ok() && rename(temporary.c_str(), PathOf(HashOf(entry.key)).c_str()) != 0)
     status = Failed("rename", temporary);
-  if (!status.ok()) (void)unlink(temporary.c_str());
-  inserted_ += static_cast<int64_t>(entry.object.size());
+  if (status.ok())
+    inserted_ += static_cast<int64_t>(bytes.size());
+  else
+    (void)unlink(temporary.c_str());
   return status;
 }
 

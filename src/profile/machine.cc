@@ -87,17 +87,16 @@ bool Machine::Consistent() const {
 void Machine::Merge(const Machine& other) {
   // Of a buffer that caches may have held nothing is known about memory behind them.
   const bool both = (dram_bytes >= kEnoughDram) == (other.dram_bytes >= kEnoughDram);
-  std::vector<MemoryLevel> lesser = other.memory;
-  double lesser_one = other.dram_gbps_one;
+  Machine lesser = other;
   if (dram_bytes <= other.dram_bytes) {
-    lesser = std::exchange(memory, other.memory);
-    lesser_one = std::exchange(dram_gbps_one, other.dram_gbps_one);
-    dram_bytes = other.dram_bytes;
+    std::swap(memory, lesser.memory);
+    std::swap(dram_gbps_one, lesser.dram_gbps_one);
+    std::swap(dram_bytes, lesser.dram_bytes);
   }
-  if (both) dram_gbps_one = std::max(dram_gbps_one, lesser_one);
+  if (both) dram_gbps_one = std::max(dram_gbps_one, lesser.dram_gbps_one);
   for (MemoryLevel& level : memory) {
     if (level.bytes == 0 && !both) continue;
-    for (const MemoryLevel& known : lesser) {
+    for (const MemoryLevel& known : lesser.memory) {
       if (known.name == level.name && known.bytes == level.bytes) level.gbps = std::max(level.gbps, known.gbps);
     }
   }

@@ -108,11 +108,13 @@ HWY_NOINLINE void DotBy(float* y, int64_t y_ld, const char* w, int64_t w_stride,
   const int64_t apart = kInParts ? n / R : 1, next = kInParts ? 1 : R, rows = n / R * next;
   // Few rows of x stay in the first cache whole; of more, all rows of w take part in a block before the next one.
   constexpr int64_t kMostColumns = kMostBytes / sizeof(typename Terms::X);
-  const int64_t together = M <= 2 && k > kMostColumns ? next : rows;
+  const bool blocks = k > kMostColumns;
+  const int64_t together = M <= 2 && blocks ? next : rows;
   // What a stream reads next: what lies behind it; of rows of which others, or other columns, are read in between, the
   // same of a row further on.
-  const bool cut = together == rows && k > kMostColumns;
-  const int64_t behind = kInParts ? (cut ? w_stride : ahead) : R == 1 || ahead > R * w_stride ? ahead : R * w_stride;
+  const int64_t behind = kInParts                         ? (M > 2 && blocks ? w_stride : ahead)
+                         : R == 1 || ahead > R * w_stride ? ahead
+                                                          : R * w_stride;
   for (int64_t first = 0; first < rows; first += together) {
     for (int64_t p = 0; p < k; p += kMostColumns) {
       const int64_t columns = k - p < kMostColumns ? k - p : kMostColumns;

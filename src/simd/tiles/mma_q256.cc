@@ -164,9 +164,9 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
   for (int64_t b = 0; b < part.k / 256; ++b, sums.at += kGroups<Format> * 2) {
     VF32 sum[M][kColumnVectors];
     if constexpr (PanelBlock<Format>::At::kWords || kOneScale<Format>) {
-      SumBlock<Format, M, Ahead>(block, rows, sums, ahead, sum);
+      SumBlock<Format, M>(block, rows, sums, ahead, sum);
     } else {
-      SumByGroup<Format, M, Ahead>(block, rows, sums, ahead, sum);
+      SumByGroup<Format, M>(block, rows, sums, ahead, sum);
     }
     if constexpr (Format::kHasMins) TakeMinimums<Format, M>(block, sums, sum);
     ForTile<M>([&](int r, int v) {

@@ -14,7 +14,7 @@ HWY_INLINE void PackHeader(const BlockColumn& column, int64_t rows, float* scale
   const DF32 df;
 #if HWY_ARCH_X86 && HWY_MAX_BYTES == 32
   if constexpr (!Format::kPower && !Format::kAdded) {
-    // A word of each row is put in by itself: half of the operations that 16 bytes of each would take.
+    // A word of each row is put in by itself: 16 bytes of each would be turned for two that are wanted.
     using Words = int16_t __attribute__((vector_size(16)));
     for (int v = 0; v < kLineVectors; ++v) {
       Words words;
