@@ -40,7 +40,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(QUERN_SIMD_FEATURES_${level} aes pclmul)
   endforeach()
   set(QUERN_SIMD_FEATURES_avx512vnni ${QUERN_SIMD_DL_FEATURES})
-  set(QUERN_SIMD_FEATURES_amx ${QUERN_SIMD_DL_FEATURES} amx-tile amx-int8)
+  set(QUERN_SIMD_FEATURES_amx ${QUERN_SIMD_DL_FEATURES} amx-tile amx-int8 amx-bf16)
   # Highway 1.0.3 asks for AVX-VNNI, the 256-bit form that Ice Lake and Zen 4 lack, where it means AVX512-VNNI. It is
   # told that the macro exists; the compiler is not, and emits no such instruction.
   list(APPEND QUERN_SIMD_DEFINES_avx512vnni -D__AVXVNNI__=1)

@@ -27,7 +27,8 @@ constexpr Feature kFeatures[] = {
     {"vpclmulqdq", CPU_7_ECX, 10},   {"avx512vnni", CPU_7_ECX, 11},
     {"avx512bitalg", CPU_7_ECX, 12}, {"avx512vpopcntdq", CPU_7_ECX, 14},
     {"amx-tile", CPU_7_EDX, 24},     {"amx-int8", CPU_7_EDX, 25},
-    {"avx512bf16", CPU_7_1_EAX, 5},  {"lzcnt", CPU_EXT_ECX, 5},
+    {"amx-bf16", CPU_7_EDX, 22},     {"avx512bf16", CPU_7_1_EAX, 5},
+    {"lzcnt", CPU_EXT_ECX, 5},
 };
 // Registers that the system must save, by the feature whose instructions use them.
 constexpr uint32_t kVectorState = 0x6, kMaskState = 0xe0, kTileState = 0x60000;

@@ -30,9 +30,12 @@ struct CpuLevel {
       " avx512vnni avx512bf16 avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq" \
       " gfni vaes vpclmulqdq"
 inline constexpr CpuLevel kCpuLevels[] = {
-    {"sse4", QUERN_CPU_V2 QUERN_CPU_CRYPTO},      {"avx2", QUERN_CPU_V3 QUERN_CPU_CRYPTO},
-    {"avx512", QUERN_CPU_V4 QUERN_CPU_CRYPTO},    {"avx512vnni", QUERN_CPU_VNNI},
-    {"amx", QUERN_CPU_VNNI " amx-tile amx-int8"}, {"neon", ""},  // all of it is in the architecture's base
+    {"sse4", QUERN_CPU_V2 QUERN_CPU_CRYPTO},
+    {"avx2", QUERN_CPU_V3 QUERN_CPU_CRYPTO},
+    {"avx512", QUERN_CPU_V4 QUERN_CPU_CRYPTO},
+    {"avx512vnni", QUERN_CPU_VNNI},
+    {"amx", QUERN_CPU_VNNI " amx-tile amx-int8 amx-bf16"},
+    {"neon", ""},  // all of it is in the architecture's base
 };
 #undef QUERN_CPU_V2
 #undef QUERN_CPU_V3

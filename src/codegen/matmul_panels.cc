@@ -23,9 +23,9 @@
 //   for pk in 0..63 by 2 { vec pj in 0..32 { p[pj, pk / 2] = bits<u32>(..x1[i0, pk, n0 + pj]..) >> 16 | .. } }
 //   mma_bf16_pairs t += x0[i0, m : +12, :], p
 //
-// Of bytes, whatever the target, words have four neighbours, and the tile sums are i32. One side of a product has a
-// sign and the other has none (mma_i8_quads.cc): where both are alike, the right one is stored less or plus 128, which
-// the tile is told to add.
+// Of bytes, whatever the target, words have four neighbours, and the tile sums are i32. Where a target multiplies bytes
+// with a sign by bytes without (mma_i8_quads.cc) and both sides are alike, the right one is stored less or plus 128,
+// which the tile is told to add.
 //
 //   for pk in 0..61 by 4 { vec pj in 0..32 { p[pj, pk / 4] = (x1[i0, pk, n0 + pj] | .. << 8 | .. ) ^ 0x80808080 } }
 //   mma_i8_quads t += x0[i0, m : +12, :], p add -128
@@ -94,7 +94,7 @@ PanelProduct::PanelProduct(const ProductSpace& space)
       split_(space_, panels_.SumType(), panels_.columns(), panels_.computed() ? kRows : kFewerRows,
              panels_.depth().Step()),
       copies_rows_(space_.dtype(0) != SumType() && !panels_.InWords()),
-      step_(view_.facts.gemm_rows) {
+      step_(panels_.InWords() ? view_.facts.word_rows : view_.facts.gemm_rows) {
   ChooseRows();
 }
 

@@ -72,7 +72,11 @@ kir::StmtRef ProductPanels::Multiply(std::string tile, kir::Slice rows, int64_t 
   const char* const bytes = IsUnsigned(space_.dtype(0)) ? "mma_u8_quads" : "mma_i8_quads";
   const char* const floats = InWords() ? "mma_bf16_pairs" : space_.IsOfDoubles() ? "mma_f64" : "mma_f32";
   std::vector<std::pair<std::string, kir::ExprRef>> attributes;
-  if (Turned()) attributes.emplace_back("add", kb::Int(IsUnsigned(space_.dtype(1)) ? 128 : -128));
+  if (space_.IsOfBytes()) {
+    const bool has_sign = !IsUnsigned(space_.dtype(1));
+    if (Turned()) attributes.emplace_back("add", kb::Int(has_sign ? -128 : 128));
+    if (has_sign != Turned()) attributes.emplace_back("signed", kb::Int(1));
+  }
   kir::Slice panel = kb::SliceOf(Name(f), {kb::Range(kb::Int(0), Live(f)), kb::Range(kb::Int(0), Words())});
   return kernel_.Of(kb::CallTile(space_.IsOfBytes() ? bytes : floats, {std::move(tile)},
                                  {std::move(rows), std::move(panel)}, std::move(attributes)));

@@ -56,7 +56,9 @@ class ProductPanels {
   DType ElementType() const { return InWords() ? space_.dtype(1) : SumType(); }  // of what panels are made of
   DType PanelType() const { return InWords() ? DType::kU32 : SumType(); }
   // Bytes of panels have another sign than those of the right side, by the top bit of each.
-  bool Turned() const { return space_.IsOfBytes() && space_.dtype(0) == space_.dtype(1); }
+  bool Turned() const {
+    return space_.IsOfBytes() && space_.dtype(0) == space_.dtype(1) && !kernel_.view().facts.any_signs;
+  }
   kir::ExprRef TopBits() const { return kir::build::Int(0x80808080, DType::kU32); }
   kir::ExprRef Words() const;  // along k, of a panel
   kir::StmtRef Alloc(int64_t f) const;

@@ -112,8 +112,10 @@ StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options) {
   }
   QUERN_ASSIGN(const cpu::Target* target, cpu::ResolveTarget(options.cpu));
   pipeline.facts.integer_rows = target->integer_rows;
+  pipeline.facts.word_rows = target->word_rows;
   pipeline.facts.few_by_panels = target->few_by_panels;
   pipeline.facts.bf16_pairs = target->bf16_pairs;
+  pipeline.facts.any_signs = target->any_signs;
   pipeline.facts.lanes = target->lanes;
   pipeline.facts.vector_registers = target->registers;
   return pipeline;

@@ -63,7 +63,7 @@ PlanarRow PlanarRowOf(DType dtype, int64_t k);
 //   mins:   where HasMinimums: i16 [K/group/2][16][2] minimums, two groups interleaved for a 2-way word dot.
 //   supers: where HasMinimums: f32 [K/256][16] dmin; where HasAdded: f32 [K/32][16] what is added.
 // bytes has room for any level's form: of blocks of 256 `amx` keeps code * scale in two bytes
-// (src/simd/tiles/quant_amx.h), and levels that multiply bytes in pairs keep scales as words (quant_layout.h there),
+// (src/simd/tiles/amx_q256.h), and levels that multiply bytes in pairs keep scales as words (quant_layout.h there),
 // which only a level's packs and tiles see.
 struct Panel16 {
   int64_t scales, mins, supers, bytes;

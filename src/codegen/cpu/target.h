@@ -34,7 +34,9 @@ struct Target {
   bool fma;            // multiply-adds that round once as instructions
   bool f16c;           // conversions between f32 and f16 as instructions
   bool bf16_pairs;     // sums of two products of bf16 as an instruction
+  bool any_signs;      // products of bytes take any signs; else one side has to have one and the other none
   int integer_rows;    // rows of a block of an integer matrix product: a multiple of what its registers hold
+  int word_rows;       // the same of a product of words, pairs of bf16 or quads of bytes
   bool plain_panels;   // panels of formats whose groups have scales are as kir/layout.h has them; else their tiles' own
   bool few_by_panels;  // the integer dots of a few rows pack weights as that product does (simd/tiles/quant_few.h)
   // Features the host must have, by the code generator's names, separated by spaces.

@@ -10,7 +10,7 @@
 //   c += xd * d * (sum_g scale_g * codes_g . quants_g - offset * sum_g scale_g * sum_g(quants))
 //
 // and where a block has one scale (q8_K, tq1_0, tq2_0) this is its sum with scales of one, whatever the level.
-#include "simd/tiles/quant_amx.h"
+#include "simd/tiles/amx_q256.h"
 #include "simd/tiles/quant_few.h"
 #include "simd/tiles/quant_mma.h"
 

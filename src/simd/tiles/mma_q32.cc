@@ -4,6 +4,7 @@
 //   for each block of 32:  c += d * xd * (codes . quants - offset * sum(quants)) + added * xd * sum(quants)
 //
 // The integer sums are exact.
+#include "simd/tiles/amx_q32.h"
 #include "simd/tiles/quant_few.h"
 #include "simd/tiles/quant_mma.h"
 
@@ -73,8 +74,14 @@ HWY_NOINLINE void MultiplyPanel(const DotCall& call, int64_t m, const PanelPart&
 template <class Format>
 HWY_INLINE void Mma(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m, int64_t n,
                     int64_t k) {
-  MultiplyPanel<Format>({c, c_ld, nullptr, 0, static_cast<const uint8_t*>(x), x_stride, n, k, 0}, m,
-                        {static_cast<const uint8_t*>(panel), 0, n, 0, k});
+  const auto *rows = static_cast<const uint8_t*>(x), *codes = static_cast<const uint8_t*>(panel);
+  int64_t done = 0;
+#if defined(__AMX_INT8__)
+  done = AmxMma32<Format>(c, c_ld, rows, x_stride, codes, m, n, k);  // of a row the same bits as below
+  if (done == m) return;
+#endif
+  MultiplyPanel<Format>({c + done * c_ld, c_ld, nullptr, 0, rows + done * x_stride, x_stride, n, k, 0}, m - done,
+                        {codes, 0, n, 0, k});
 }
 
 template <class Format>

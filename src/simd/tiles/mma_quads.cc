@@ -5,14 +5,17 @@
 //   not read past their last element. panel: words [ceil(k / 4)][32] of four neighbours along k, the first in the
 //   lowest byte; of the last word as many count as k has left. Any m; fastest as qk_mma_f32.
 //
-// One side with a sign and one without is what vpdpbusd multiplies. Elsewhere bytes become words of 16 bits first, of
-// which pairs of products are added in 32: the instruction for bytes would saturate.
+// AMX multiplies bytes of any signs. One side with a sign and one without is what vpdpbusd multiplies: where both are
+// alike, the top bits of the panel's are turned. Elsewhere bytes become words of 16 bits first, of which pairs of
+// products are added in 32: the instruction for bytes would saturate.
+#include "simd/tiles/amx_words.h"
 #include "simd/tiles/mma_float-inl.h"
 #include "simd/tiles/quant_vector.h"
 
 namespace quern::simd {
 namespace {
 
+#if !defined(__AMX_INT8__)
 constexpr int64_t kPanelColumns = 32;
 constexpr int kTileColumns = kTileVectors * kLanes;
 // Words of 16 bits take more registers a step, so fewer rows fit.
@@ -36,9 +39,11 @@ HWY_INLINE Halves HalvesOf(VU words) {
 }
 
 // What a step adds: the products of the quads of x, in all lanes, and of a vector of the panel.
-template <bool kSigned>  // x
+template <bool kSigned, bool kSignedPanel>  // kSigned: x
 struct QuadTerm {
   using Sum = VI32;
+  static constexpr bool kTurns = kByteDot && kSigned == kSignedPanel;  // the panel has `kMore` less in each byte then
+  static constexpr int64_t kMore = !kTurns ? 0 : kSigned ? -128 : 128;
   template <bool kSignedWords>
   static HWY_INLINE auto Factor(VU words) {
     if constexpr (kByteDot)
@@ -47,7 +52,10 @@ struct QuadTerm {
       return HalvesOf<kSignedWords>(words);
   }
   static HWY_INLINE auto OfRow(VU words) { return Factor<kSigned>(words); }
-  static HWY_INLINE auto OfPanel(VU words) { return Factor<!kSigned>(words); }
+  static HWY_INLINE auto Ones() { return Factor<kSignedPanel>(hn::Set(kU32, 0x01010101u)); }
+  static HWY_INLINE auto OfPanel(VU words) {
+    return Factor<kSignedPanel>(kTurns ? hn::Xor(words, hn::Set(kU32, 0x80808080u)) : words);
+  }
   static HWY_INLINE auto Broadcast(const char* x) { return OfRow(hn::Set(kU32, LoadScalar<uint32_t>(x))); }
   static HWY_INLINE VI32 Add(VU x, VU b, VI32 sum) {
     const VU &u = kSigned ? b : x, &s = kSigned ? x : b;
@@ -67,8 +75,8 @@ HWY_INLINE uint32_t LastWord(const char* x, int64_t count) {
 
 template <bool kSigned>
 HWY_NOINLINE uint32_t SumOf(const char* x, int64_t k) {
-  using Term = QuadTerm<kSigned>;
-  const auto ones = Term::OfPanel(hn::Set(kU32, 0x01010101u));
+  using Term = QuadTerm<kSigned, !kSigned>;
+  const auto ones = Term::Ones();
   VI32 sums = hn::Zero(DI32());
   int64_t i = 0;
   for (; i + kBytes <= k; i += kBytes)
@@ -80,10 +88,9 @@ HWY_NOINLINE uint32_t SumOf(const char* x, int64_t k) {
 }
 
 // Adds the products of `words` words of R rows and of two vectors of columns, and to row i more[i].
-template <int R, bool kSigned>
+template <int R, typename Term>
 HWY_NOINLINE void Block(uint32_t* c, int64_t c_ld, const char* x, int64_t x_stride, const uint32_t* panel,
                         int64_t columns, int64_t words, const uint32_t* more) {
-  using Term = QuadTerm<kSigned>;
   MultiplyTile<R, kTileVectors, 1, Term>(
       x, x_stride, sizeof(uint32_t), reinterpret_cast<const char*>(panel), kPanelColumns * sizeof(uint32_t), words,
       [](const char* b, int v) {
@@ -117,9 +124,11 @@ HWY_INLINE int64_t WithMost(int64_t rows, const Body& body) {
   return R;
 }
 
-template <bool kSigned>
+template <bool kSigned, bool kSignedPanel>
 HWY_INLINE void Multiply(uint32_t* c, int64_t c_ld, const char* x, int64_t x_stride, const uint32_t* panel, int64_t m,
                          int64_t n, int64_t k, int64_t add) {
+  using Term = QuadTerm<kSigned, kSignedPanel>;
+  add += Term::kMore;
   const int64_t fit = MostRows(x_stride) < kMostRows ? MostRows(x_stride) : kMostRows;
   while (m > 0) {
     const int64_t rows = WithMost<kMostRows>(m < fit ? m : fit, [&]<int R>() {
@@ -130,10 +139,10 @@ HWY_INLINE void Multiply(uint32_t* c, int64_t c_ld, const char* x, int64_t x_str
         last[i] = LastWord(x + i * x_stride + k / 4 * 4, k % 4);
       }
       for (int64_t j = 0; j < n; j += kTileColumns) {
-        Block<R, kSigned>(c + j, c_ld, x, x_stride, panel + j, n - j, k / 4, more);
+        Block<R, Term>(c + j, c_ld, x, x_stride, panel + j, n - j, k / 4, more);
         if (k % 4 != 0)
-          Block<R, kSigned>(c + j, c_ld, reinterpret_cast<const char*>(last), sizeof(uint32_t),
-                            panel + k / 4 * kPanelColumns + j, n - j, 1, none);
+          Block<R, Term>(c + j, c_ld, reinterpret_cast<const char*>(last), sizeof(uint32_t),
+                         panel + k / 4 * kPanelColumns + j, n - j, 1, none);
       }
     });
     m -= rows;
@@ -142,17 +151,52 @@ HWY_INLINE void Multiply(uint32_t* c, int64_t c_ld, const char* x, int64_t x_str
   }
 }
 
+#else
+
+// What `add` adds is so many times the sum of a row: few products have it at this level.
+template <bool kSigned>
+HWY_NOINLINE void AddSums(uint32_t* c, int64_t c_ld, const char* x, int64_t x_stride, int64_t m, int64_t n, int64_t k,
+                          int64_t add) {
+  for (int64_t i = 0; i < m; ++i) {
+    uint32_t sum = 0;
+    for (int64_t p = 0; p < k; ++p) {
+      const char byte = x[i * x_stride + p];
+      sum += static_cast<uint32_t>(kSigned ? int32_t{static_cast<int8_t>(byte)} : int32_t{static_cast<uint8_t>(byte)});
+    }
+    for (int64_t j = 0; j < n; ++j) c[i * c_ld + j] += sum * static_cast<uint32_t>(add);
+  }
+}
+
+template <bool kSigned, bool kSignedPanel>
+HWY_INLINE void Multiply(uint32_t* c, int64_t c_ld, const char* x, int64_t x_stride, const uint32_t* panel, int64_t m,
+                         int64_t n, int64_t k, int64_t add) {
+  RowsOnTiles<QuadTiles<kSigned, kSignedPanel> >(c, c_ld, x, x_stride, panel, m, n, k);
+  if (add != 0) AddSums<kSigned>(c, c_ld, x, x_stride, m, n, k, add);
+}
+#endif
+
+template <bool kSigned>
+HWY_INLINE void MultiplyAny(uint32_t* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m,
+                            int64_t n, int64_t k, int64_t words, int64_t add, int64_t is_signed) {
+  const auto* rows = static_cast<const char*>(x);
+  const auto* quads = static_cast<const uint32_t*>(panel);
+  if (k > 4 * words) k = 4 * words;
+  if (is_signed != 0) {
+    Multiply<kSigned, true>(c, c_ld, rows, x_stride, quads, m, n, k, add);
+  } else {
+    Multiply<kSigned, false>(c, c_ld, rows, x_stride, quads, m, n, k, add);
+  }
+}
+
 }  // namespace
 }  // namespace quern::simd
 
 QUERN_TILE(qk_mma_i8_quads)(uint32_t* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
-                            int64_t m, int64_t n, int64_t k, int64_t words, int64_t add) {
-  quern::simd::Multiply<true>(c, c_ld, static_cast<const char*>(x), x_stride, static_cast<const uint32_t*>(panel), m, n,
-                              k < 4 * words ? k : 4 * words, add);
+                            int64_t m, int64_t n, int64_t k, int64_t words, int64_t add, int64_t is_signed) {
+  quern::simd::MultiplyAny<true>(c, c_ld, x, x_stride, panel, m, n, k, words, add, is_signed);
 }
 
 QUERN_TILE(qk_mma_u8_quads)(uint32_t* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
-                            int64_t m, int64_t n, int64_t k, int64_t words, int64_t add) {
-  quern::simd::Multiply<false>(c, c_ld, static_cast<const char*>(x), x_stride, static_cast<const uint32_t*>(panel), m,
-                               n, k < 4 * words ? k : 4 * words, add);
+                            int64_t m, int64_t n, int64_t k, int64_t words, int64_t add, int64_t is_signed) {
+  quern::simd::MultiplyAny<false>(c, c_ld, x, x_stride, panel, m, n, k, words, add, is_signed);
 }

@@ -1,9 +1,9 @@
 // qk_pack_F_panel16 of the formats of blocks of 256: 16 rows of blocks of 256 interleaved for 4-way dot products
-// (kir/layout.h, Panel16; at the level `amx` quant_amx.h; where scales are words WordPanelAt of quant_layout.h).
+// (kir/layout.h, Panel16; at the level `amx` amx_q256.h; where scales are words WordPanelAt of quant_layout.h).
 //
 // The rows are transposed while still packed, nibbles and the bits above them apart, and made codes afterwards: half
 // the shuffles.
-#include "simd/tiles/quant_amx.h"
+#include "simd/tiles/amx_q256.h"
 #include "simd/tiles/quant_codes.h"
 #include "simd/tiles/quant_panel.h"
 

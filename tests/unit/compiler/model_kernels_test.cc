@@ -32,15 +32,18 @@ class Kernels {
  public:
   // All kernels that a session of this model may run.
   Status AddModel(const hir::Module& module) {
-    std::set<std::pair<int, bool>> levels;
-    for (const cpu::Target& target : cpu::Targets()) levels.emplace(target.integer_rows, target.bf16_pairs);
+    std::set<std::tuple<int, int, bool, bool>> levels;
+    for (const cpu::Target& target : cpu::Targets())
+      levels.emplace(target.integer_rows, target.word_rows, target.bf16_pairs, target.any_signs);
     for (const bool exact : {false, true}) {
-      for (const auto& [rows, pairs] : levels) {
+      for (const auto& [rows, word_rows, pairs, signs] : levels) {
         compiler::PipelineOptions options;
         options.verify_steps = true;
         options.exact = exact;
         options.facts.integer_rows = rows;
+        options.facts.word_rows = word_rows;
         options.facts.bf16_pairs = pairs;
+        options.facts.any_signs = signs;
         QUERN_ASSIGN(const ir::Graph graph, compiler::PrepareGraph(module, options));
         for (const SymbolRanges& guard : compiler::StepGuards(/*invariant=*/false)) {
           QUERN_ASSIGN(const compiler::PlannedVariant planned, compiler::PlanVariant(graph, guard, options));

@@ -242,7 +242,7 @@ void CheckPairs(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t
 TEST(MmaBF16Pairs, EqualsDouble) {
   Numbers numbers(kSeed);
   for (const std::string& level : HostLevels()) {
-    for (int64_t m = 1; m <= 29; ++m) {
+    for (int64_t m = 1; m <= 33; ++m) {
       for (int64_t n : {1, 5, 8, 13, 16, 17, 31, 32}) CheckPairs(level, m, n, 37, n % 3, numbers);
       for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 67, 130}) CheckPairs(level, m, 32, k, k % 4, numbers);
     }

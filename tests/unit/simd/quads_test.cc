@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kSeed = 7919;
 
 using QuadTile = void(int32_t*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t,
-                      int64_t);
+                      int64_t, int64_t);
 using PackTile = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
 
 enum class Values { kAny, kLeast, kGreatest };  // of a dtype
@@ -22,12 +22,11 @@ T Value(Values values, Numbers& numbers) {
   return values == Values::kLeast ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
 }
 
-// X: of the rows. The panel's bytes have a sign where X has none.
-template <typename X>
+// X: of the rows; W: of the panel.
+template <typename X, typename W>
 void CheckQuads(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t gap, int64_t add, Values of_x,
                 Values of_w, Numbers& numbers) {
-  constexpr bool kSigned = std::is_signed_v<X>;
-  using W = std::conditional_t<kSigned, uint8_t, int8_t>;
+  constexpr bool kSigned = std::is_signed_v<X>, kSignedPanel = std::is_signed_v<W>;
   auto* mma = Tile<QuadTile>(kSigned ? "qk_mma_i8_quads" : "qk_mma_u8_quads", level);
   const int64_t x_row = k + gap, words = (k + 3) / 4, c_ld = 32 + gap;
   Guarded<X> x((m - 1) * x_row + k);
@@ -37,28 +36,28 @@ void CheckQuads(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t
   for (int64_t i = 0; i < panel.size(); ++i) panel[i] = Value<W>(of_w, numbers);
   for (int64_t i = 0; i < c.size(); ++i) c[i] = static_cast<int32_t>(numbers.Below(int64_t{1} << 32));  // sums wrap
   const std::vector<int32_t> before(c.data(), c.data() + c.size());
-  mma(c.data(), c_ld, x.data(), x_row, panel.data(), 0, m, n, k, words, add);
+  mma(c.data(), c_ld, x.data(), x_row, panel.data(), 0, m, n, k, words, add, kSignedPanel);
   for (int64_t i = 0; i < c.size(); ++i) {
     const int64_t r = i / c_ld, j = i % c_ld;
     int64_t sum = before[i];
     for (int64_t p = 0; p < k && j < n; ++p) sum += x[r * x_row + p] * (panel[p / 4 * 128 + j * 4 + p % 4] + add);
     ASSERT_EQ(c[i], static_cast<int32_t>(sum))
-        << level << (kSigned ? " i8" : " u8") << " m " << m << " n " << n << " k " << k << " add " << add << " at " << r
-        << "," << j << " seed " << kSeed;
+        << level << (kSigned ? " i8" : " u8") << (kSignedPanel ? " i8" : " u8") << " m " << m << " n " << n << " k "
+        << k << " add " << add << " at " << r << "," << j << " seed " << kSeed;
   }
 }
 
-template <typename X>
+template <typename X, typename W>
 void CheckAll() {
-  const int64_t add = std::is_signed_v<X> ? -128 : 128;
+  const int64_t add = std::is_signed_v<W> ? 128 : -128;
   Numbers numbers(kSeed);
   for (const std::string& level : HostLevels()) {
     const auto check = [&](int64_t m, int64_t n, int64_t k, int64_t gap, Values x = Values::kAny,
                            Values w = Values::kAny) {
-      CheckQuads<X>(level, m, n, k, gap, 0, x, w, numbers);
-      CheckQuads<X>(level, m, n, k, gap, add, x, w, numbers);
+      CheckQuads<X, W>(level, m, n, k, gap, 0, x, w, numbers);
+      CheckQuads<X, W>(level, m, n, k, gap, add, x, w, numbers);
     };
-    for (int64_t m = 1; m <= 29; ++m) {
+    for (int64_t m = 1; m <= 33; ++m) {
       for (int64_t n : {1, 5, 8, 13, 16, 17, 31, 32}) check(m, n, 38, n % 3);
       for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 16, 67, 130, 196}) check(m, 32, k, k % 4);
     }
@@ -69,8 +68,12 @@ void CheckAll() {
   }
 }
 
-TEST(MmaQuads, AreExactWithASign) { CheckAll<int8_t>(); }
-TEST(MmaQuads, AreExactWithout) { CheckAll<uint8_t>(); }
+TEST(MmaQuads, AreExactOfAnySigns) {
+  CheckAll<int8_t, uint8_t>();
+  CheckAll<uint8_t, int8_t>();
+  CheckAll<int8_t, int8_t>();
+  CheckAll<uint8_t, uint8_t>();
+}
 
 // Words that are fewer than k needs end the sums; no row is read beyond.
 TEST(MmaQuads, EndWithThePanel) {
@@ -78,7 +81,7 @@ TEST(MmaQuads, EndWithThePanel) {
     const std::vector<uint8_t> x(11, 1);
     const std::vector<uint32_t> panel(32 * 2, 0x01010101);
     int32_t c[32] = {};
-    Tile<QuadTile>("qk_mma_u8_quads", level)(c, 32, x.data(), 11, panel.data(), 0, 1, 32, 11, 2, 2);
+    Tile<QuadTile>("qk_mma_u8_quads", level)(c, 32, x.data(), 11, panel.data(), 0, 1, 32, 11, 2, 2, 1);
     for (const int32_t sum : c) ASSERT_EQ(sum, 24) << level;
   }
 }

@@ -35,7 +35,7 @@ inline std::vector<QuantFormat> QuantFormats() {
 }
 
 // Whether a level keeps a panel16 of the format as kir/layout.h describes it. `amx` has its own form of the K-quants
-// (simd/tiles/quant_amx.h), and so have the levels of x86 that multiply bytes in pairs (WordPanelAt): what their packs
+// (simd/tiles/amx_q256.h), and so have the levels of x86 that multiply bytes in pairs (WordPanelAt): what their packs
 // write is judged by what their matrix products make of it.
 inline bool HasPlainPanels(const QuantFormat& format, const std::string& level) {
   return format.activation != DType::kQ8_K || level == "avx512vnni" || level == "neon";

@@ -17,6 +17,7 @@
 
 #if defined(__AMX_INT8__)
 
+#include "simd/tiles/amx_tiles.h"
 #include "simd/tiles/quant_layout.h"
 #include "simd/tiles/quant_vector.h"
 
@@ -30,23 +31,6 @@ struct AmxPanelAt {
   // Where the low bytes of element j of all rows are, in units of 4 elements; the high bytes are kHighPlane further.
   static int64_t Line(int64_t j) { return j / 64 * 2048 + j % 64 / 4 * 64; }
   static constexpr int kHighPlane = 1024;
-};
-
-// Which rows of activations a tile takes: at most 16 and 16.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-
-  HWY_INLINE TileConfig(int64_t first, int64_t second) {
-    // 0, 1: low and high sums of the first rows, 2, 3: of the second; 4, 5: their quants; 6, 7: low and high codes.
-    const int64_t counts[8] = {first, first, second, second, first, second, 16, 16};
-    QUERN_UNROLL
-    for (int i = 0; i < 8; ++i) {
-      rows[i] = static_cast<uint8_t>(counts[i]);
-      row_bytes[i] = counts[i] == 0 ? 0 : 64;
-    }
-  }
 };
 
 struct BlockSums {

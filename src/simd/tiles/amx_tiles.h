@@ -1,0 +1,47 @@
+// The tile registers of AMX, as all that multiplies with them shares them out: two of rows by two of columns, and the
+// four sums of each by each.
+//
+//   0, 1: the first 16 rows by either of columns; 2, 3: the second rows; 4, 5: rows, 64 bytes of each; 6, 7: columns
+#pragma once
+
+#if defined(__AMX_INT8__)
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+namespace quern::simd {
+namespace {
+
+// How many rows of the left side and columns the registers have, at most 16 each: what they have none of is not used.
+// `depth`: words along k of a step.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+
+  HWY_INLINE TileConfig(int64_t first, int64_t second, int64_t first_columns = 16, int64_t second_columns = 16,
+                        int64_t depth = 16) {
+    Set(0, first, first_columns);
+    Set(1, first, second_columns);
+    Set(2, second, first_columns);
+    Set(3, second, second_columns);
+    Set(4, first, depth);
+    Set(5, second, depth);
+    Set(6, depth, first_columns);
+    Set(7, depth, second_columns);
+  }
+
+ private:
+  HWY_INLINE void Set(int i, int64_t count, int64_t words) {
+    rows[i] = static_cast<uint8_t>(words == 0 ? 0 : count);
+    row_bytes[i] = static_cast<uint16_t>(count == 0 ? 0 : 4 * words);
+  }
+};
+
+}  // namespace
+}  // namespace quern::simd
+
+#endif  // __AMX_INT8__

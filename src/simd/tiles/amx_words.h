@@ -1,0 +1,152 @@
+// Rows by one panel of words on AMX: what qk_mma_bf16_pairs and the quads of bytes are at that level.
+//
+//   c[m, n] += x * panel    x: rows of bytes or bf16; panel: words [p][32] of four or two neighbours along k
+//
+// 16 rows of 16 words of a panel, 128 bytes apart, are a tile register's right side as they lie. 32 rows by 32 columns
+// take four loads for four multiplications, and their sums stay in registers all the way down the panel. What is left
+// of a row behind whole steps of 64 bytes is copied to a step of its own that ends in zeros, and so is the panel.
+#pragma once
+
+#if defined(__AMX_INT8__)
+
+#include "simd/tiles/amx_tiles.h"
+
+namespace quern::simd {
+namespace {
+
+// What a word is, and the instruction that multiplies it.
+struct PairTiles {
+  static constexpr int64_t kTogether = 2;
+  template <int kSum, int kRows, int kColumns>
+  static HWY_INLINE void Add() {
+    _tile_dpbf16ps(kSum, kRows, kColumns);
+  }
+};
+
+template <bool kSignedRows, bool kSignedPanel>
+struct QuadTiles {
+  static constexpr int64_t kTogether = 4;
+  template <int kSum, int kRows, int kColumns>
+  static HWY_INLINE void Add() {
+    if constexpr (kSignedRows && kSignedPanel) {
+      _tile_dpbssd(kSum, kRows, kColumns);
+    } else if constexpr (kSignedRows) {
+      _tile_dpbsud(kSum, kRows, kColumns);
+    } else if constexpr (kSignedPanel) {
+      _tile_dpbusd(kSum, kRows, kColumns);
+    } else {
+      _tile_dpbuud(kSum, kRows, kColumns);
+    }
+  }
+};
+
+constexpr int64_t kStepBytes = 64;    // of a row
+constexpr int64_t kWordsBytes = 128;  // of 32 words of a panel
+constexpr int64_t kTileRowsOfAmx = 16, kTileColumnsOfAmx = 16;
+
+// The bytes of a row behind whole steps, of up to 32 rows, and the words of the panel that they are multiplied by.
+struct LastStep {
+  alignas(64) char x[2 * kTileRowsOfAmx][kStepBytes], panel[kTileRowsOfAmx][kWordsBytes];
+
+  // `elements` along k, less than a step of them.
+  template <class Words>
+  HWY_INLINE void SetPanel(const char* from, int64_t elements) {
+    const int64_t words = (elements + Words::kTogether - 1) / Words::kTogether;
+#pragma clang loop unroll(disable)
+    for (int64_t i = 0; i < kTileRowsOfAmx; ++i) {
+      const __mmask16 there = static_cast<__mmask16>(i < words ? 0xffff : 0);
+      __m512i first = _mm512_maskz_loadu_epi32(there, from + i * kWordsBytes),
+              second = _mm512_maskz_loadu_epi32(there, from + i * kWordsBytes + kStepBytes);
+      // Of an odd k the neighbour may be anything, and NaN times zero is not zero.
+      if (Words::kTogether == 2 && i == elements / 2) {
+        first = _mm512_and_si512(first, _mm512_set1_epi32(0xffff));
+        second = _mm512_and_si512(second, _mm512_set1_epi32(0xffff));
+      }
+      _mm512_store_si512(panel[i], first);
+      _mm512_store_si512(panel[i] + kStepBytes, second);
+    }
+  }
+  HWY_INLINE void SetRows(const char* from, int64_t stride, int64_t rows, int64_t bytes) {
+    const __mmask64 there = (uint64_t{1} << bytes) - 1;
+#pragma clang loop unroll(disable)
+    for (int64_t r = 0; r < rows; ++r) _mm512_store_si512(x[r], _mm512_maskz_loadu_epi8(there, from + r * stride));
+  }
+};
+
+template <class Words, bool kTwoRows, bool kTwoColumns>
+HWY_INLINE void MultiplyWords(const char* x, int64_t x_stride, const char* panel) {
+  _tile_loadd(4, x, x_stride);
+  _tile_loadd(6, panel, kWordsBytes);
+  Words::template Add<0, 4, 6>();
+  if constexpr (kTwoColumns) {
+    _tile_loadd(7, panel + kStepBytes, kWordsBytes);
+    Words::template Add<1, 4, 7>();
+  }
+  if constexpr (kTwoRows) {
+    _tile_loadd(5, x + kTileRowsOfAmx * x_stride, x_stride);
+    Words::template Add<2, 5, 6>();
+    if constexpr (kTwoColumns) Words::template Add<3, 5, 7>();
+  }
+}
+
+// As many rows and columns as the tiles are configured for. `last`, where there is one, has what is left behind
+// `steps` steps.
+template <class Words, bool kTwoRows, bool kTwoColumns>
+HWY_NOINLINE void TileOfWords(char* c, int64_t c_stride, const char* x, int64_t x_stride, const char* panel,
+                              int64_t steps, const LastStep* last) {
+  constexpr int64_t kHalfBytes = kTileColumnsOfAmx * 4;
+  char* const second = c + kTileRowsOfAmx * c_stride;
+  _tile_loadd(0, c, c_stride);
+  if constexpr (kTwoColumns) _tile_loadd(1, c + kHalfBytes, c_stride);
+  if constexpr (kTwoRows) _tile_loadd(2, second, c_stride);
+  if constexpr (kTwoRows && kTwoColumns) _tile_loadd(3, second + kHalfBytes, c_stride);
+#pragma clang loop unroll(disable)
+  for (int64_t i = 0; i < steps; ++i, x += kStepBytes, panel += kTileRowsOfAmx * kWordsBytes) {
+    MultiplyWords<Words, kTwoRows, kTwoColumns>(x, x_stride, panel);
+  }
+  if (last != nullptr) MultiplyWords<Words, kTwoRows, kTwoColumns>(last->x[0], kStepBytes, last->panel[0]);
+  _tile_stored(0, c, c_stride);
+  if constexpr (kTwoColumns) _tile_stored(1, c + kHalfBytes, c_stride);
+  if constexpr (kTwoRows) _tile_stored(2, second, c_stride);
+  if constexpr (kTwoRows && kTwoColumns) _tile_stored(3, second + kHalfBytes, c_stride);
+}
+
+// c: 4 bytes an element, c_ld of them between rows. x: rows of k elements, not read beyond. 0 < n <= 32.
+template <class Words>
+HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m,
+                            int64_t n, int64_t k) {
+  constexpr int64_t kElementBytes = 4 / Words::kTogether, kMostRows = 2 * kTileRowsOfAmx;
+  const int64_t bytes = k * kElementBytes, steps = bytes / kStepBytes, rest = bytes % kStepBytes;
+  const int64_t columns = n < kTileColumnsOfAmx ? n : kTileColumnsOfAmx;
+  const char *rows = static_cast<const char*>(x), *words = static_cast<const char*>(panel);
+  char* to = static_cast<char*>(c);
+  LastStep last;
+  if (rest > 0) last.SetPanel<Words>(words + steps * kTileRowsOfAmx * kWordsBytes, rest / kElementBytes);
+  int64_t configured = 0;
+  for (int64_t left = m; left > 0;) {
+    const int64_t count = left < kMostRows ? left : kMostRows, first = count < kTileRowsOfAmx ? count : kTileRowsOfAmx;
+    if (count != configured) {
+      const TileConfig config(first, count - first, columns, n - columns);
+      _tile_loadconfig(&config);
+      configured = count;
+    }
+    if (rest > 0) last.SetRows(rows + steps * kStepBytes, x_stride, count, rest);
+    const auto multiply = [&]<bool kTwoRows, bool kTwoColumns>() {
+      TileOfWords<Words, kTwoRows, kTwoColumns>(to, c_ld * 4, rows, x_stride, words, steps, rest > 0 ? &last : nullptr);
+    };
+    if (count > first) {
+      n > columns ? multiply.template operator()<true, true>() : multiply.template operator()<true, false>();
+    } else {
+      n > columns ? multiply.template operator()<false, true>() : multiply.template operator()<false, false>();
+    }
+    left -= count;
+    rows += count * x_stride;
+    to += count * c_ld * 4;
+  }
+  _tile_release();  // so that a context switch need not save 8 KB of tiles
+}
+
+}  // namespace
+}  // namespace quern::simd
+
+#endif  // __AMX_INT8__
