@@ -46,6 +46,7 @@ namespace {
 
 constexpr int64_t kRows = 192;      // of a chunk at most; few fill a panel for little use
 constexpr int64_t kFewerRows = 96;  // where chunks are few, or rows are copied to scratch first
+constexpr int64_t kMostAsked = 32;  // rows of results that a tile asks for
 
 void Add(kir::Block& block, const kir::Block& more) { block.insert(block.end(), more.begin(), more.end()); }
 
@@ -166,8 +167,9 @@ kir::Block PanelProduct::RowsPastPanels() {
     kir::Block tile;
     if (!panels_.computed() && view_.UpperBound(space_.columns()) > panels_.columns())
       tile.push_back(PrefetchNextPanel(m, n));
-    if (!Blocked()) {
-      // The stores of a tile would wait for their lines, a few of each of many rows, which nothing else foresees.
+    // The stores of a tile would wait for their lines, a few of each of many rows, which nothing else foresees. Where a
+    // tile has many rows, asking for all of them at once is waited for as well.
+    if (!Blocked() && step_ <= kMostAsked) {
       for (kir::Slice& slice : kernel_.ResultRectangles(kb::Range(m, kb::Int(step_)), kb::Range(n, width)))
         tile.push_back(kb::Prefetch(std::move(slice)));
     }

@@ -18,8 +18,7 @@
 #if defined(__AMX_INT8__)
 
 #include "simd/tiles/amx_tiles.h"
-#include "simd/tiles/quant_layout.h"
-#include "simd/tiles/quant_vector.h"
+#include "simd/tiles/quant_pack256.h"
 
 namespace quern::simd {
 namespace {
@@ -191,7 +190,36 @@ HWY_INLINE void StorePlanes(VI16 even, VI16 odd, uint8_t* line) {
   hn::StoreU(hn::BitCast(DU8(), high), DU8(), line + AmxPanelAt<Q4_K>::kHighPlane);
 }
 
+template <class Format>
+HWY_INLINE void PackTilePanel(void* dst, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
+  auto* panel = static_cast<uint8_t*>(dst);
+  constexpr int kGroups = 256 / Format::kGroup, kSupers = Format::kHasMins ? 32 : 16;
+  const AmxPanelAt<Format> at(k);
+  auto* mins = reinterpret_cast<uint32_t*>(panel + at.mins);
+  auto* supers = reinterpret_cast<float*>(panel + at.supers);
+  BlockColumns<Format> columns(src, src_stride, rows);
+  for (int64_t b = 0; b < k / 256; ++b) {
+    const BlockColumn column = columns.At(b);
+    alignas(64) int32_t scales[kGroups][16];
+    PackHeader<Format>(column, HeaderAt<true, true>{scales, mins + b * kGroups * 8, supers + b * kSupers});
+    ForCodes<Format>(column, [&](VU8 codes, int j, int) {
+      const VI16 words = hn::BitCast(DI16(), Quants<Format, false>(DU8(), codes)),
+                 offset = hn::Set(DI16(), Format::kOffset);
+      const VI16 even = hn::Sub(hn::And(words, hn::Set(DI16(), 255)), offset);
+      const VI16 odd =
+          hn::Sub(hn::BitCast(DI16(), hn::ShiftRight<8>(hn::BitCast(hn::ScalableTag<uint16_t>(), words))), offset);
+      const VI16 scale = hn::BitCast(DI16(), hn::Load(DI32(), scales[j / Format::kGroup]));
+      StorePlanes(hn::Mul(even, scale), hn::Mul(odd, scale), panel + AmxPanelAt<Format>::Line(b * 256 + j));
+    });
+  }
+}
+
 }  // namespace
 }  // namespace quern::simd
+
+#define QUERN_TILE_PANEL(Format)                                                       \
+  (void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) { \
+    quern::simd::PackTilePanel<quern::simd::Format>(dst, src, src_stride, rows, k);    \
+  }
 
 #endif  // __AMX_INT8__

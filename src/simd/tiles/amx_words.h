@@ -3,8 +3,8 @@
 //   c[m, n] += x * panel    x: rows of bytes or bf16; panel: words [p][32] of four or two neighbours along k
 //
 // 16 rows of 16 words of a panel, 128 bytes apart, are a tile register's right side as they lie. 32 rows by 32 columns
-// take four loads for four multiplications, and their sums stay in registers all the way down the panel. What is left
-// of a row behind whole steps of 64 bytes is copied to a step of its own that ends in zeros, and so is the panel.
+// take four loads for four multiplications. What is left of a row behind whole steps of 64 bytes is copied to a step of
+// its own that ends in zeros, and so is the panel.
 #pragma once
 
 #if defined(__AMX_INT8__)
@@ -112,37 +112,44 @@ HWY_NOINLINE void TileOfWords(char* c, int64_t c_stride, const char* x, int64_t 
 }
 
 // c: 4 bytes an element, c_ld of them between rows. x: rows of k elements, not read beyond. 0 < n <= 32.
+//
+// A block of k at a time, which the first cache keeps for all rows: sums go to c and come back in between.
 template <class Words>
 HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m,
                             int64_t n, int64_t k) {
-  constexpr int64_t kElementBytes = 4 / Words::kTogether, kMostRows = 2 * kTileRowsOfAmx;
+  constexpr int64_t kElementBytes = 4 / Words::kTogether, kMostRows = 2 * kTileRowsOfAmx, kBlockSteps = 8;
   const int64_t bytes = k * kElementBytes, steps = bytes / kStepBytes, rest = bytes % kStepBytes;
   const int64_t columns = n < kTileColumnsOfAmx ? n : kTileColumnsOfAmx;
-  const char *rows = static_cast<const char*>(x), *words = static_cast<const char*>(panel);
-  char* to = static_cast<char*>(c);
+  const auto* const words = static_cast<const char*>(panel);
   LastStep last;
   if (rest > 0) last.SetPanel<Words>(words + steps * kTileRowsOfAmx * kWordsBytes, rest / kElementBytes);
-  int64_t configured = 0;
-  for (int64_t left = m; left > 0;) {
-    const int64_t count = left < kMostRows ? left : kMostRows, first = count < kTileRowsOfAmx ? count : kTileRowsOfAmx;
-    if (count != configured) {
-      const TileConfig config(first, count - first, columns, n - columns);
-      _tile_loadconfig(&config);
-      configured = count;
-    }
-    if (rest > 0) last.SetRows(rows + steps * kStepBytes, x_stride, count, rest);
-    const auto multiply = [&]<bool kTwoRows, bool kTwoColumns>() {
-      TileOfWords<Words, kTwoRows, kTwoColumns>(to, c_ld * 4, rows, x_stride, words, steps, rest > 0 ? &last : nullptr);
+  // `each` rows at a time of [from, to), all of which the tiles are configured for.
+  const auto multiply = [&](int64_t from, int64_t to, int64_t each) {
+    const TileConfig config(each < kTileRowsOfAmx ? each : kTileRowsOfAmx,
+                            each < kTileRowsOfAmx ? 0 : each - kTileRowsOfAmx, columns, n - columns);
+    _tile_loadconfig(&config);
+    const auto block = [&]<bool kTwoRows, bool kTwoColumns>() {
+      for (int64_t step = 0; step == 0 || step < steps; step += kBlockSteps) {
+        const int64_t left = steps - step, count = left < kBlockSteps ? left : kBlockSteps;
+        const bool ends = rest > 0 && left <= kBlockSteps;
+        for (int64_t row = from; row < to; row += each) {
+          const char* const rows = static_cast<const char*>(x) + row * x_stride;
+          if (ends) last.SetRows(rows + steps * kStepBytes, x_stride, each, rest);
+          TileOfWords<Words, kTwoRows, kTwoColumns>(
+              static_cast<char*>(c) + row * c_ld * 4, c_ld * 4, rows + step * kStepBytes, x_stride,
+              words + step * kTileRowsOfAmx * kWordsBytes, count, ends ? &last : nullptr);
+        }
+      }
     };
-    if (count > first) {
-      n > columns ? multiply.template operator()<true, true>() : multiply.template operator()<true, false>();
+    if (each > kTileRowsOfAmx) {
+      n > columns ? block.template operator()<true, true>() : block.template operator()<true, false>();
     } else {
-      n > columns ? multiply.template operator()<false, true>() : multiply.template operator()<false, false>();
+      n > columns ? block.template operator()<false, true>() : block.template operator()<false, false>();
     }
-    left -= count;
-    rows += count * x_stride;
-    to += count * c_ld * 4;
-  }
+  };
+  const int64_t whole = m - m % kMostRows;
+  if (whole > 0) multiply(0, whole, kMostRows);
+  if (whole < m) multiply(whole, m, m - whole);
   _tile_release();  // so that a context switch need not save 8 KB of tiles
 }
 

@@ -29,7 +29,6 @@ extern "C" quern::simd::DotTile QUERN_NAME(qk_dot_q2_K), QUERN_NAME(qk_dot_q3_K)
 namespace quern::simd {
 namespace {
 
-#if !defined(__AMX_INT8__)
 template <class Format>
 constexpr bool kOneScale = Format::kGroup == 256;
 template <class Format>
@@ -181,7 +180,6 @@ template <class Format>
 HWY_NOINLINE void MultiplyPanel(const DotCall& call, int64_t m, const PanelPart& part) {
   ForPanelRows(m, part, [&]<int M, class Ahead>(int64_t row) { Tile<Format, M, Ahead>(call, row, part); });
 }
-#endif
 
 template <class Format>
 HWY_INLINE void Mma(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m, int64_t n,
@@ -194,16 +192,17 @@ HWY_INLINE void Mma(float* c, int64_t c_ld, const void* x, int64_t x_stride, con
 #endif
 }
 
-// The panels of AMX have no slabs: there all rows of weights are left to the dot.
+// The panels of AMX take more to pack, which a few rows do not make up for: there `pack` is not what makes these.
 template <class Format>
 HWY_INLINE void Few([[maybe_unused]] PackTile* pack, DotTile* dot, float* y, int64_t y_ld, const void* w,
                     int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n, int64_t k, int64_t ahead) {
 #if defined(__AMX_INT8__)
-  dot(y, y_ld, w, w_stride, x, x_stride, m, n, k, ahead, 1);
-#else
+  pack = [](void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t depth) {
+    PackPanel<Format>(dst, src, src_stride, rows, depth);
+  };
+#endif
   FewBySlabs({y, y_ld, static_cast<const uint8_t*>(w), w_stride, static_cast<const uint8_t*>(x), x_stride, n, k, ahead},
              m, kSlab<Format>, pack, MultiplyPanel<Format>, dot);
-#endif
 }
 
 }  // namespace

@@ -11,13 +11,9 @@ namespace {
 constexpr int kDotRows = kRegisters == 32 ? 8 : 4;
 
 // From so many rows on it is less to pack 16 rows of weights as a panel than to add up lanes for each row of both; 0:
-// never. Measured with AVX-512, where one number does, and with AVX2, from memory; the panels of AMX, of blocks of 256,
-// are others.
+// never. Measured with AVX-512, where one number does, and with AVX2, from memory.
 template <class Format>
 constexpr int64_t LeastPanelRows() {
-#if defined(__AMX_INT8__)
-  if (Format::kElements == 256) return 0;
-#endif
   return kBytes == 64 ? 3 : kBytes == 32 ? Format::kPanelRows : 0;
 }
 
