@@ -2,8 +2,8 @@
 //
 //   c[m, n] += x * panel    x: rows of bytes or bf16; panel: words [p][32] of four or two neighbours along k
 //
-// 16 rows of 16 words of a panel, 128 bytes apart, are a tile register's right side as they lie. 32 rows by 32 columns
-// take four loads for four multiplications. What is left of a row behind whole steps of 64 bytes is copied to a step of
+// 16 rows of 16 words of a panel, or of the turned keys of a step of attention, are a tile register's right side as
+// they lie. 32 rows by 32 columns take four loads for four multiplications. What is left of a row behind whole steps of 64 bytes is copied to a step of
 // its own that ends in zeros, and so is the panel.
 #pragma once
 
@@ -41,22 +41,22 @@ struct QuadTiles {
 };
 
 constexpr int64_t kStepBytes = 64;    // of a row
-constexpr int64_t kWordsBytes = 128;  // of 32 words of a panel
+constexpr int64_t kWordsBytes = 128;  // of 32 words of a row of a panel
 constexpr int64_t kTileRowsOfAmx = 16, kTileColumnsOfAmx = 16;
 
 // The bytes of a row behind whole steps, of up to 32 rows, and the words of the panel that they are multiplied by.
 struct LastStep {
   alignas(64) char x[2 * kTileRowsOfAmx][kStepBytes], panel[kTileRowsOfAmx][kWordsBytes];
 
-  // `elements` along k, less than a step of them.
-  template <class Words>
+  // `elements` along k, less than a step of them, of rows of kRowBytes.
+  template <class Words, int64_t kRowBytes>
   HWY_INLINE void SetPanel(const char* from, int64_t elements) {
     const int64_t words = (elements + Words::kTogether - 1) / Words::kTogether;
 #pragma clang loop unroll(disable)
     for (int64_t i = 0; i < kTileRowsOfAmx; ++i) {
       const __mmask16 there = static_cast<__mmask16>(i < words ? 0xffff : 0);
-      __m512i first = _mm512_maskz_loadu_epi32(there, from + i * kWordsBytes),
-              second = _mm512_maskz_loadu_epi32(there, from + i * kWordsBytes + kStepBytes);
+      __m512i first = _mm512_maskz_loadu_epi32(there, from + i * kRowBytes),
+              second = _mm512_maskz_loadu_epi32(there, from + i * kRowBytes + kStepBytes);
       // Of an odd k the neighbour may be anything, and NaN times zero is not zero.
       if (Words::kTogether == 2 && i == elements / 2) {
         first = _mm512_and_si512(first, _mm512_set1_epi32(0xffff));
@@ -73,13 +73,13 @@ struct LastStep {
   }
 };
 
-template <class Words, bool kTwoRows, bool kTwoColumns>
+template <class Words, int64_t kRowBytes, bool kTwoRows, bool kTwoColumns>
 HWY_INLINE void MultiplyWords(const char* x, int64_t x_stride, const char* panel) {
   _tile_loadd(4, x, x_stride);
-  _tile_loadd(6, panel, kWordsBytes);
+  _tile_loadd(6, panel, kRowBytes);
   Words::template Add<0, 4, 6>();
   if constexpr (kTwoColumns) {
-    _tile_loadd(7, panel + kStepBytes, kWordsBytes);
+    _tile_loadd(7, panel + kStepBytes, kRowBytes);
     Words::template Add<1, 4, 7>();
   }
   if constexpr (kTwoRows) {
@@ -89,62 +89,75 @@ HWY_INLINE void MultiplyWords(const char* x, int64_t x_stride, const char* panel
   }
 }
 
-// As many rows and columns as the tiles are configured for. `last`, where there is one, has what is left behind
-// `steps` steps.
-template <class Words, bool kTwoRows, bool kTwoColumns>
+// As many rows and columns as the tiles are configured for, added to c or, `from_zero`, in its place. `last`, where
+// there is one, has what is left behind `steps` steps.
+template <class Words, int64_t kRowBytes, bool kTwoRows, bool kTwoColumns>
 HWY_NOINLINE void TileOfWords(char* c, int64_t c_stride, const char* x, int64_t x_stride, const char* panel,
-                              int64_t steps, const LastStep* last) {
+                              int64_t steps, const LastStep* last, bool from_zero) {
   constexpr int64_t kHalfBytes = kTileColumnsOfAmx * 4;
   char* const second = c + kTileRowsOfAmx * c_stride;
-  _tile_loadd(0, c, c_stride);
-  if constexpr (kTwoColumns) _tile_loadd(1, c + kHalfBytes, c_stride);
-  if constexpr (kTwoRows) _tile_loadd(2, second, c_stride);
-  if constexpr (kTwoRows && kTwoColumns) _tile_loadd(3, second + kHalfBytes, c_stride);
-#pragma clang loop unroll(disable)
-  for (int64_t i = 0; i < steps; ++i, x += kStepBytes, panel += kTileRowsOfAmx * kWordsBytes) {
-    MultiplyWords<Words, kTwoRows, kTwoColumns>(x, x_stride, panel);
+  if (from_zero) {
+    _tile_zero(0);
+    if constexpr (kTwoColumns) _tile_zero(1);
+    if constexpr (kTwoRows) _tile_zero(2);
+    if constexpr (kTwoRows && kTwoColumns) _tile_zero(3);
+  } else {
+    _tile_loadd(0, c, c_stride);
+    if constexpr (kTwoColumns) _tile_loadd(1, c + kHalfBytes, c_stride);
+    if constexpr (kTwoRows) _tile_loadd(2, second, c_stride);
+    if constexpr (kTwoRows && kTwoColumns) _tile_loadd(3, second + kHalfBytes, c_stride);
   }
-  if (last != nullptr) MultiplyWords<Words, kTwoRows, kTwoColumns>(last->x[0], kStepBytes, last->panel[0]);
+#pragma clang loop unroll(disable)
+  for (int64_t i = 0; i < steps; ++i, x += kStepBytes, panel += kTileRowsOfAmx * kRowBytes) {
+    MultiplyWords<Words, kRowBytes, kTwoRows, kTwoColumns>(x, x_stride, panel);
+  }
+  if (last != nullptr) MultiplyWords<Words, kWordsBytes, kTwoRows, kTwoColumns>(last->x[0], kStepBytes, last->panel[0]);
   _tile_stored(0, c, c_stride);
   if constexpr (kTwoColumns) _tile_stored(1, c + kHalfBytes, c_stride);
   if constexpr (kTwoRows) _tile_stored(2, second, c_stride);
   if constexpr (kTwoRows && kTwoColumns) _tile_stored(3, second + kHalfBytes, c_stride);
 }
 
-// c: 4 bytes an element, c_ld of them between rows. x: rows of k elements, not read beyond. 0 < n <= 32.
+// c: 4 bytes an element, c_ld of them between rows; kFromZero: overwritten. x: rows of k elements, not read beyond.
+// panel: rows of kRowBytes. 0 < n <= 32, or a multiple of 32.
 //
 // A block of k at a time, which the first cache keeps for all rows: sums go to c and come back in between.
-template <class Words>
+template <class Words, int64_t kRowBytes = kWordsBytes, bool kFromZero = false>
 HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m,
                             int64_t n, int64_t k) {
   constexpr int64_t kElementBytes = 4 / Words::kTogether, kMostRows = 2 * kTileRowsOfAmx, kBlockSteps = 8;
   const int64_t bytes = k * kElementBytes, steps = bytes / kStepBytes, rest = bytes % kStepBytes;
-  const int64_t columns = n < kTileColumnsOfAmx ? n : kTileColumnsOfAmx;
-  const auto* const words = static_cast<const char*>(panel);
+  const int64_t first = n < kTileColumnsOfAmx ? n : kTileColumnsOfAmx, second = (n < 32 ? n : 32) - first;
   LastStep last;
-  if (rest > 0) last.SetPanel<Words>(words + steps * kTileRowsOfAmx * kWordsBytes, rest / kElementBytes);
   // `each` rows at a time of [from, to), all of which the tiles are configured for.
   const auto multiply = [&](int64_t from, int64_t to, int64_t each) {
-    const TileConfig config(each < kTileRowsOfAmx ? each : kTileRowsOfAmx,
-                            each < kTileRowsOfAmx ? 0 : each - kTileRowsOfAmx, columns, n - columns);
+    const bool two_rows = each > kTileRowsOfAmx;
+    const TileConfig config(two_rows ? kTileRowsOfAmx : each, two_rows ? each - kTileRowsOfAmx : 0, first, second);
     _tile_loadconfig(&config);
-    const auto block = [&]<bool kTwoRows, bool kTwoColumns>() {
+    const auto columns = [&]<bool kTwoRows, bool kTwoColumns>(char* sums, const char* words) {
+      if (rest > 0) last.SetPanel<Words, kRowBytes>(words + steps * kTileRowsOfAmx * kRowBytes, rest / kElementBytes);
       for (int64_t step = 0; step == 0 || step < steps; step += kBlockSteps) {
         const int64_t left = steps - step, count = left < kBlockSteps ? left : kBlockSteps;
         const bool ends = rest > 0 && left <= kBlockSteps;
         for (int64_t row = from; row < to; row += each) {
           const char* const rows = static_cast<const char*>(x) + row * x_stride;
           if (ends) last.SetRows(rows + steps * kStepBytes, x_stride, each, rest);
-          TileOfWords<Words, kTwoRows, kTwoColumns>(
-              static_cast<char*>(c) + row * c_ld * 4, c_ld * 4, rows + step * kStepBytes, x_stride,
-              words + step * kTileRowsOfAmx * kWordsBytes, count, ends ? &last : nullptr);
+          TileOfWords<Words, kRowBytes, kTwoRows, kTwoColumns>(
+              sums + row * c_ld * 4, c_ld * 4, rows + step * kStepBytes, x_stride,
+              words + step * kTileRowsOfAmx * kRowBytes, count, ends ? &last : nullptr, kFromZero && step == 0);
         }
       }
     };
-    if (each > kTileRowsOfAmx) {
-      n > columns ? block.template operator()<true, true>() : block.template operator()<true, false>();
-    } else {
-      n > columns ? block.template operator()<false, true>() : block.template operator()<false, false>();
+    for (int64_t j = 0; j < n; j += 32) {
+      char* const sums = static_cast<char*>(c) + j * 4;
+      const char* const words = static_cast<const char*>(panel) + j * 4;
+      if (two_rows) {
+        second > 0 ? columns.template operator()<true, true>(sums, words)
+                   : columns.template operator()<true, false>(sums, words);
+      } else {
+        second > 0 ? columns.template operator()<false, true>(sums, words)
+                   : columns.template operator()<false, false>(sums, words);
+      }
     }
   };
   const int64_t whole = m - m % kMostRows;

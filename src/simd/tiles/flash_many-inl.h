@@ -6,6 +6,7 @@
 // in order, whatever rows are beside it and whatever keys they see, so that a row's bits are its own.
 #pragma once
 
+#include "simd/tiles/amx_words.h"
 #include "simd/tiles/flash_step-inl.h"
 #include "simd/tiles/pack_float-inl.h"
 
@@ -48,6 +49,24 @@ HWY_NOINLINE void ScoreBlock(const Step& s, int64_t first, Keys keys) {
     }
   }
 }
+
+// The same of all rows [first, first + rows), pairs of bf16 on tile registers.
+#if defined(__AMX_BF16__)
+HWY_NOINLINE void ScoresOnTiles(const Step& s, int64_t first, int64_t rows, Keys keys) {
+  using namespace quern::simd;
+  const int64_t j = keys.lo / 32 * 32, columns = (keys.hi - j + 31) / 32 * 32;
+  float* const scores = s.scores + first * kMostKeys + j;
+  RowsOnTiles<PairTiles, kScoreRow, /*kFromZero=*/true>(scores, kMostKeys, s.q + first * s.q_stride, s.q_stride,
+                                                        s.wide + j, rows, columns, s.d);
+  const VF scale = Const(s.scale);
+#pragma clang loop unroll(disable)
+  for (int64_t i = 0; i < rows; ++i) {
+    float* const row = scores + i * kMostKeys;
+#pragma clang loop unroll(disable)
+    for (int64_t c = 0; c < columns; c += kLanes) hn::StoreU(hn::Mul(LoadFloat(row + c), scale), kF32, row + c);
+  }
+}
+#endif
 
 // Scaled scores of a row, capped and masked, over the vectors that hold `keys`. Returns the highest.
 HWY_INLINE float MaskRow(const Step& s, int64_t row, Keys keys) {
@@ -177,11 +196,17 @@ HWY_INLINE void ManyRows(const Step& s, int64_t first, int64_t rows) {
   TurnKeys<Q, K>(s, all);
   float alpha[kMostKeys];
   const int64_t most = MostRows(s.q_stride);
+#if defined(__AMX_BF16__)
+  constexpr bool kOnTiles = __is_same(Q, BF16);
+  if constexpr (kOnTiles) ScoresOnTiles(s, first, rows, all);
+#else
+  constexpr bool kOnTiles = false;
+#endif
   for (int64_t row = first, left = rows; left > 0;) {
     const int64_t now = NextRows(left, most);
     const Keys keys = s.UnionKeys(row, row + now);
     if (!keys.empty()) {
-      WithRows(now, [&]<int R>() { ScoreBlock<Q, R>(s, row, keys); });
+      if constexpr (!kOnTiles) WithRows(now, [&]<int R>() { ScoreBlock<Q, R>(s, row, keys); });
       Softmax(s, row, now, keys, alpha + row);
     }
     row += now;

@@ -69,10 +69,10 @@ struct PanelPart {
 using MultiplyPart = void(const DotCall& call, int64_t m, const PanelPart& part);
 
 // Cuts the m rows of activations of a product with a panel into blocks and calls f.operator()<rows, Ahead>(first_row):
-// the first block asks for the slab ahead, where there is one.
-template <class F>
+// the first block asks for the slab ahead, where there is one. A block has at most kMost rows.
+template <int kMost = kMmaRows, class F>
 HWY_INLINE void ForPanelRows(int64_t m, const PanelPart& part, const F& f) {
-  ForRowBlocks(m, [&]<int M>(int64_t row) {
+  ForRowBlocks<kMost>(m, [&]<int M>(int64_t row) {
     if constexpr (kProductsAsk && M > 1) {
       if (row == 0 && part.ahead != nullptr) return f.template operator()<M, SlabAhead>(row);
     }

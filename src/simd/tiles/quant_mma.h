@@ -69,15 +69,15 @@ HWY_INLINE void AddTile(float* c, int64_t c_ld, const VF32 (*tile)[kColumnVector
   }
 }
 
-// Cuts m rows into blocks of nearly equal size, at most kMmaRows, and calls f.operator()<rows>(first_row) for each.
-template <class F>
+// Cuts m rows into blocks of nearly equal size, at most kMost, and calls f.operator()<rows>(first_row) for each.
+template <int kMost, class F>
 HWY_INLINE void ForRowBlocks(int64_t m, const F& f) {
-  const int64_t blocks = (m + kMmaRows - 1) / kMmaRows;
+  const int64_t blocks = (m + kMost - 1) / kMost;
   int64_t row = 0;
   for (int64_t i = 0; i < blocks; ++i) {
     const int64_t end = m * (i + 1) / blocks;
     const int64_t first = row;
-    DispatchRows<kMmaRows>(end - row, [&]<int M>() { f.template operator()<M>(first); });
+    DispatchRows<kMost>(end - row, [&]<int M>() { f.template operator()<M>(first); });
     row = end;
   }
 }
