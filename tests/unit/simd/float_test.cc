@@ -247,6 +247,7 @@ TEST(MmaBF16Pairs, EqualsDouble) {
       for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 67, 130}) CheckPairs(level, m, 32, k, k % 4, numbers);
     }
     CheckPairs(level, 53, 29, 19, 2029, numbers);  // rows 4 KiB apart
+    for (int64_t n : {13, 32}) CheckPairs(level, 70, n, 569, 1, numbers);
   }
 }
 

@@ -62,6 +62,7 @@ void CheckAll() {
       for (int64_t k : {1, 2, 3, 4, 5, 7, 8, 16, 67, 130, 196}) check(m, 32, k, k % 4);
     }
     check(53, 29, 19, 4096 - 19);  // rows 4 KiB apart
+    for (int64_t n : {13, 32}) check(70, n, 1031, 1);
     for (Values x : {Values::kLeast, Values::kGreatest}) {
       for (Values w : {Values::kLeast, Values::kGreatest}) check(5, 32, 1027, 0, x, w);
     }

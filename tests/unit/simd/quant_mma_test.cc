@@ -71,6 +71,8 @@ TEST(QuantMmaTest, MatchesTheMeaning) {
         Check(format, level, Draw::kUniform, 5, n, 2);
         if (testing::Test::HasFatalFailure()) return;
       }
+      Check(format, level, Draw::kUniform, 37, 16, 21);
+      if (testing::Test::HasFatalFailure()) return;
       for (int64_t blocks : {1, 3, 5, 7}) {
         for (int64_t m : {1, 12, 29, 32, 37, 53, 67}) {
           Check(format, level, Draw::kUniform, m, 13, blocks);
