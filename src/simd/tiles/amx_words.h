@@ -3,8 +3,8 @@
 //   c[m, n] += x * panel    x: rows of bytes or bf16; panel: words [p][32] of four or two neighbours along k
 //
 // 16 rows of 16 words of a panel, or of the turned keys of a step of attention, are a tile register's right side as
-// they lie. 32 rows by 32 columns take four loads for four multiplications. What is left of a row behind whole steps of 64 bytes is copied to a step of
-// its own that ends in zeros, and so is the panel.
+// they lie. 32 rows by 32 columns take four loads for four multiplications. What is left of a row behind whole steps of
+// 64 bytes is copied to a step of its own that ends in zeros, and so is the panel.
 #pragma once
 
 #if defined(__AMX_INT8__)
