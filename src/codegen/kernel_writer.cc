@@ -32,8 +32,10 @@ std::string KernelWriter::Input(int index) {
   const int leaf = view_.inputs()[index];
   const bool param = view_.scope.IsParam(leaf);
   kir::BufferType type = BufferTypeOf(view_.node(leaf).results[0], param);
-  if (const auto as = declared_as_.find(index); as != declared_as_.end())
-    type = {type.dtype, as->second.first, as->second.second.value_or(type.layout)};
+  if (const auto found = declared_as_.find(index); found != declared_as_.end()) {
+    const DeclaredAs& as = found->second;
+    type = {as.dtype.value_or(type.dtype), as.dims, as.layout.value_or(type.layout)};
+  }
   // At most; the plan lowers it to what the memory has.
   return Declare({Operand::Kind::kInput, index}, type, kir::Mode::kIn, param ? 32 : 64, param ? "w" : "x");
 }

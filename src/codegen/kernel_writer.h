@@ -32,9 +32,11 @@ class KernelWriter {
   std::string Temporary(int index, const kir::BufferType& type, bool written);
   // A result that takes over an input's memory: one inout parameter.
   std::string UpdatedInput(int index);
-  // Declares an input with other extents, and perhaps in another layout, before it is first used: the same bytes.
-  void DeclareAs(int input, std::vector<Extent> dims, std::optional<kir::Layout> layout = std::nullopt) {
-    declared_as_[input] = {std::move(dims), layout};
+  // Declares an input with other extents, and perhaps in another layout or of another dtype, before it is first used:
+  // the same bytes.
+  void DeclareAs(int input, std::vector<Extent> dims, std::optional<kir::Layout> layout = std::nullopt,
+                 std::optional<DType> dtype = std::nullopt) {
+    declared_as_[input] = {std::move(dims), layout, dtype};
   }
   // The same for a buffer that has been declared.
   void Redeclare(const std::string& buffer, std::vector<Extent> dims);
@@ -56,7 +58,12 @@ class KernelWriter {
   const RegionView& view_;
   std::vector<Operand> operands_;
   int last_origin_ = -1;
-  std::map<int, std::pair<std::vector<Extent>, std::optional<kir::Layout>>> declared_as_;
+  struct DeclaredAs {
+    std::vector<Extent> dims;
+    std::optional<kir::Layout> layout;
+    std::optional<DType> dtype;
+  };
+  std::map<int, DeclaredAs> declared_as_;
 };
 
 }  // namespace quern::codegen

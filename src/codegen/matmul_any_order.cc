@@ -31,6 +31,7 @@ Form FormOf(const ProductSpace& space) {
                 k = view.UpperBound(space.k());
   const bool wide = space.IsOfBytes() || space.IsOfDoubles();  // for which there are panels alone
   const bool panels = !view.facts.blocks && (space.IsOfShortFloats() || wide) && k >= 1 && columns >= 1;
+  if (space.in_panels()) return Form::kPanels;
   if (!space.HasBuffers()) return Form::kPlain;
   if (!space.InMemory(1))
     return panels && (rows > kFewRows || (rows > 1 && k > kWritten)) ? Form::kPanels : Form::kDirect;

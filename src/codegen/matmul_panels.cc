@@ -165,7 +165,7 @@ kir::Block PanelProduct::RowsPastPanels() {
   for (int64_t f = 0; f < panels_.columns(); f += ProductPanels::kWidth) {
     const kir::ExprRef n = panels_.First(f), width = kb::Int(ProductPanels::kWidth);
     kir::Block tile;
-    if (!panels_.computed() && view_.UpperBound(space_.columns()) > panels_.columns())
+    if (!space_.in_panels() && !panels_.computed() && view_.UpperBound(space_.columns()) > panels_.columns())
       tile.push_back(PrefetchNextPanel(m, n));
     // The stores of a tile would wait for their lines, a few of each of many rows, which nothing else foresees. Where a
     // tile has many rows, asking for all of them at once is waited for as well.

@@ -393,6 +393,7 @@ const MatmulRow* TileRow(const RegionView& view, int root) {
   for (const int operand : {0, 1}) {  // a number that is written out is no buffer
     if (view.IsNumber(node.inputs[operand])) return nullptr;
   }
+  if (ir::ReadsPairs(view.graph, node)) return nullptr;
   if (ir::ReadsPanels(node)) return PanelRow(view, node);
   const ir::TensorType &x = view.type(node.inputs[0]), &w = view.type(node.inputs[1]);
   const bool picks = ir::PicksMatrices(node), of_rows = picks || (w.rank() == 2 && ir::ReadsRows(node));
@@ -445,7 +446,9 @@ Matched MatchMatmul(const RegionView& view) {
     tiles &= TileRow(view, n) != nullptr;
   }
   auto plan = std::make_unique<MatmulPlan>();
-  const auto in_panels = [&](int root) { return ir::ReadsPanels(view.node(root)); };
+  const auto in_panels = [&](int root) {
+    return ir::ReadsPanels(view.node(root)) && !ir::ReadsPairs(view.graph, view.node(root));
+  };
   if (tiles) {
     QUERN_ASSIGN(plan->tiles, TileMatcher(view, std::move(roots)).Match());
   } else if (std::any_of(roots.begin(), roots.end(), in_panels)) {

@@ -29,7 +29,12 @@ ProductKernel::ProductKernel(const ProductSpace& space, std::string name)
     : space_(space), writer_(space.view(), std::move(name)) {
   for (const int operand : {0, 1}) {
     const int input = view().InputIndex(space.Source(operand));
-    if (space.InMemory(operand) && input >= 0) writer_.DeclareAs(input, space.MemoryDims(operand));
+    if (!space.InMemory(operand) || input < 0) continue;
+    if (operand == 1 && space.in_panels()) {
+      writer_.DeclareAs(input, space.MemoryDims(operand), kir::Layout::kKn32, DType::kU32);
+    } else {
+      writer_.DeclareAs(input, space.MemoryDims(operand));
+    }
   }
   results_.emplace(view(), space.results(), writer_);
 }

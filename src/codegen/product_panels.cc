@@ -22,7 +22,7 @@ DepthBlocks::Limits DepthOf(int64_t bytes) { return {kWholeBytes / bytes, kBlock
 // Elements of k in a word of a panel.
 int64_t Together(const ProductSpace& space) {
   if (space.IsOfBytes()) return 4;
-  const bool pairs = space.view().facts.bf16_pairs;
+  const bool pairs = space.in_panels() || space.view().facts.bf16_pairs;
   return pairs && space.dtype(0) == DType::kBF16 && space.dtype(1) == DType::kBF16 ? 2 : 1;
 }
 
@@ -35,7 +35,7 @@ ProductPanels::ProductPanels(ProductKernel& kernel)
       computed_(space_.InMemory(1) ? std::nullopt : std::optional<ComputedSide>(std::in_place, kernel_)),
       depth_(computed_ ? computed_->k() : std::vector<Extent>{space_.k()},
              DepthOf(ScalarBytes(PanelType()) / together_)),
-      runs_along_k_(computed_ ? computed_->RunsAlongK() : space_.transposed()) {
+      runs_along_k_(computed_ ? computed_->RunsAlongK() : space_.transposed() || space_.in_panels()) {
   ChooseColumns();
 }
 
@@ -77,9 +77,17 @@ kir::StmtRef ProductPanels::Multiply(std::string tile, kir::Slice rows, int64_t 
     if (Turned()) attributes.emplace_back("add", kb::Int(has_sign ? -128 : 128));
     if (has_sign != Turned()) attributes.emplace_back("signed", kb::Int(1));
   }
-  kir::Slice panel = kb::SliceOf(Name(f), {kb::Range(kb::Int(0), Live(f)), kb::Range(kb::Int(0), Words())});
-  return kernel_.Of(kb::CallTile(space_.IsOfBytes() ? bytes : floats, {std::move(tile)},
-                                 {std::move(rows), std::move(panel)}, std::move(attributes)));
+  return kernel_.Of(kb::CallTile(space_.IsOfBytes() ? bytes : floats, {std::move(tile)}, {std::move(rows), Panel(f)},
+                                 std::move(attributes)));
+}
+
+// One behind the other where they lie in memory.
+kir::Slice ProductPanels::Panel(int64_t f) const {
+  const kir::SliceDim columns = kb::Range(kb::Int(0), Live(f));
+  if (!space_.in_panels()) return kb::SliceOf(Name(f), {columns, kb::Range(kb::Int(0), Words())});
+  const auto each = static_cast<double>(together_), words = static_cast<double>(space_.k().constant() / together_);
+  const kir::ExprRef first = First(f) / static_cast<double>(kWidth) * words + depth_.First() / each;
+  return kernel_.Rectangle(1, columns, kb::Range(first, Words()));
 }
 
 kir::StmtRef ProductPanels::Alloc(int64_t f) const {
@@ -103,7 +111,10 @@ kir::Block ProductPanels::Pack(int64_t f, kir::Slice rows) {
   return block;
 }
 
-kir::Block ProductPanels::Fill() { return computed_ ? FillComputed() : FillFromMemory(); }
+kir::Block ProductPanels::Fill() {
+  if (space_.in_panels()) return {};
+  return computed_ ? FillComputed() : FillFromMemory();
+}
 
 kir::Block ProductPanels::FillRest() {
   const kir::ExprRef j = kb::Ref("rj"), column = j + static_cast<double>(Covered());

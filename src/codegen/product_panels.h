@@ -46,7 +46,8 @@ class ProductPanels {
   // The last chunk may have no columns for its second panel: less than none, to loops that fill it.
   bool AlwaysLive(int64_t f) const { return f == 0 || rest_ > 0 || IsMultiple(space_.columns(), columns_); }
 
-  // The panels of a chunk, declared and filled with the block of k that the loops around are at.
+  // The panels of a chunk, declared and filled with the block of k that the loops around are at; nothing where the
+  // right side lies in panels.
   kir::Block Fill();
   // The rest, as rows of k: pr.
   kir::Block FillRest();
@@ -60,7 +61,8 @@ class ProductPanels {
     return space_.IsOfBytes() && space_.dtype(0) == space_.dtype(1) && !kernel_.view().facts.any_signs;
   }
   kir::ExprRef TopBits() const { return kir::build::Int(0x80808080, DType::kU32); }
-  kir::ExprRef Words() const;  // along k, of a panel
+  kir::ExprRef Words() const;  // along k, of a panel or of the block of k of one
+  kir::Slice Panel(int64_t f) const;
   kir::StmtRef Alloc(int64_t f) const;
   kir::StmtRef AllocRows() const;  // pw, of as many columns as a panel
   // Rows of columns to a panel.

@@ -32,7 +32,8 @@ ProductSpace::ProductSpace(const RegionView& view)
     : view_(view),
       root_(RootOf(view)),
       node_(view.node(root_)),
-      transposed_(node_.attributes.Bool("transpose_b")),
+      in_panels_(ir::ReadsPanels(node_)),
+      transposed_(!in_panels_ && node_.attributes.Bool("transpose_b")),
       picked_(FindPicked()),
       rows_(node_.results[0].dims[node_.results[0].dims.size() - 2]),
       columns_(node_.results[0].dims.back()),
@@ -80,7 +81,8 @@ std::optional<ProductSpace::Picked> ProductSpace::FindPicked() const {
 bool ProductSpace::JoinRows() {
   const std::vector<Extent>&a = type(0).dims, &b = type(1).dims;
   const std::vector<Extent>& all = node_.results[0].dims;
-  if (!InMemory(0) || !InMemory(1) || picked_ || !std::all_of(b.begin(), b.end() - 2, IsOne)) return false;
+  if (!InMemory(0) || !InMemory(1) || picked_) return false;
+  if (!in_panels_ && !std::all_of(b.begin(), b.end() - 2, IsOne)) return false;
   if (a.size() != all.size() || !std::equal(a.begin(), a.end() - 1, all.begin())) return false;
   if (!results_.consistent()) return false;
   std::vector<bool> apart(results_.extents().size());
@@ -116,6 +118,7 @@ bool ProductSpace::HasBuffers() const {
 }
 
 std::vector<int> ProductSpace::BatchDims(int operand) const {
+  if (operand == 1 && in_panels_) return {};
   const std::vector<Extent>& own = type(operand).dims;
   const size_t before = node_.results[0].dims.size() - own.size();
   std::vector<int> dims;
@@ -128,6 +131,7 @@ std::vector<int> ProductSpace::BatchDims(int operand) const {
 std::vector<Extent> ProductSpace::MemoryDims(int operand) const {
   const std::vector<Extent>& own = type(operand).dims;
   if (joined_ && operand == 0) return {rows_, k_};
+  if (operand == 1 && in_panels_) return {Extent(ir::kPanelColumns), own[0] * own[1]};
   std::vector<Extent> dims;
   if (operand == 1 && picked_) dims.push_back(view_.type(picked_->table).dims[0]);
   for (const int d : BatchDims(operand)) dims.push_back(node_.results[0].dims[d]);

@@ -30,6 +30,7 @@ class ProductSpace {
   const ir::TensorType& type(int operand) const { return view_.type(node_.inputs[operand]); }
   DType dtype(int operand) const { return type(operand).dtype; }
   bool transposed() const { return transposed_; }  // the right side is [N, K]
+  bool in_panels() const { return in_panels_; }    // or lies in panels of words
   const Extent& rows() const { return rows_; }
   const Extent& columns() const { return columns_; }
   const Extent& k() const { return k_; }
@@ -60,7 +61,8 @@ class ProductSpace {
   bool InMemory(int operand) const { return !view_.Has(Source(operand).node); }
   // Whether operands in memory are buffers, no numbers that are written out.
   bool HasBuffers() const;
-  // The extents that such an operand is declared with: batches of more than one, and its last two dimensions.
+  // The extents that such an operand is declared with: batches of more than one, and its last two dimensions; of panels
+  // the 32 columns, and the words of all of them.
   std::vector<Extent> MemoryDims(int operand) const;
   // Dimensions of the result that the leading ones of the operand line up with, but for those of 1 and the one that a
   // right side is picked along.
@@ -78,7 +80,7 @@ class ProductSpace {
   const family::RegionView& view_;
   const int root_;
   const ir::Node& node_;
-  const bool transposed_;
+  const bool in_panels_, transposed_;
   const std::optional<Picked> picked_;
   Extent rows_;
   const Extent columns_, k_;

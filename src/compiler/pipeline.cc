@@ -96,7 +96,9 @@ constexpr Step kPrepare[] = {
     {"simplify", "identities that expansion and builders leave behind", [](Work& w) { return opt::Simplify(w.graph); }},
     {"fold_constants", "what depends on constants alone is data", [](Work& w) { return opt::FoldConstants(w.graph); }},
     {"hoist_weights", "products read rows of K or panels: weights are put so once per binding",
-     [](Work& w) { return opt::HoistWeights(w.graph, {.panels = !w.options.facts.blocks}); }},
+     [](Work& w) {
+       return opt::HoistWeights(w.graph, {.panels = !w.options.facts.blocks, .pairs = w.options.facts.bf16_pairs});
+     }},
     {"quantise_activations", "int8 dot products beside block-format weights, once per value and format",
      [](Work& w) { return Quantise(w); }},
     {"cse", "shared sub-expressions, quantised activations among them", [](Work& w) { return opt::Cse(w.graph); }},

@@ -24,9 +24,12 @@ StatusOr<Value> MakeProductOfRows(const MakeNode& make, Value a, Value rows);
 
 // Columns of weights that lie together in panels.
 inline constexpr int64_t kPanelColumns = 32;
-// Whether this is a MatMulPanels, whose operand 1 is [columns / 32 rounded up, K, 32].
+// Whether this is a MatMulPanels, whose operand 1 is [columns / 32 rounded up, K, 32], or of pairs of bf16
+// [.., K / 2, 32, 2].
 bool ReadsPanels(const Node& product);
-// Such panels of a matrix of constant extents: [N, K] where `rows`, else [K, N]; zeros behind the last column.
+bool ReadsPairs(const Graph& graph, const Node& product);
+// Such panels of a matrix of constant extents: [N, K] where `rows`, else [K, N]; zeros behind the last column. Of bf16
+// K is even.
 StatusOr<Value> MakePanels(const MakeNode& make, Value weights, const TensorType& type, bool rows);
 // The rows of K, [N, K], in the panels of type `type` that `product` reads.
 StatusOr<Value> MakeRowsOfPanels(const MakeNode& make, Value panels, const TensorType& type, const Node& product);

@@ -11,8 +11,15 @@
 // A right side of f32, [K, N], that each run has anew becomes panels where many rows are multiplied by it: a kernel
 // that fills its own panels does so for each block of rows.
 //
-// Other weights as [N, K] stay where they are, as weights of language models do, whose steps have one row. Halves,
-// bytes, and what is for blocks of threads, panels that a graph has already among it, are read as rows of K:
+// Weights of bf16 that activations of bf16 meet become panels of pairs where the target multiplies those and every run
+// has more than a few rows:
+//
+//   %2 = MatMul(%0, %1)       =>   %2 = Reshape(%1) {shape = [384, 2, 96, 32]}       of %1 : bf16[768, 3072]
+//                                  %3 = Transpose(%2) {perm = [2, 0, 3, 1]}
+//                                  %4 = MatMulPanels(%0, %3) {columns = 3072}
+//
+// Other weights as [N, K] stay where they are, as weights of language models do, whose steps have one row. Other
+// halves, bytes, and what is for blocks of threads, panels that a graph has already among it, are read as rows of K:
 //
 //                                  %2 = Transpose(%1) {perm = [1, 0]}
 //                                  %3 = MatMul(%0, %2) {transpose_b = true}
@@ -51,18 +58,20 @@ Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool
   const bool short_floats = ir::IsShortFloat(x.dtype) && ir::IsShortFloat(w.dtype),
              bytes = ir::IsByte(x.dtype) && ir::IsByte(w.dtype);
   if ((constant && !kept) || w.rank() != 2 || (!short_floats && !bytes)) return Form::kAsItLies;
-  const bool sized = w.elements().is_constant() && w.elements() != Extent(0);
-  if (x.dtype == DType::kF32 && w.dtype == DType::kF32 && options.panels && sized) {
+  const bool sized = w.elements().is_constant() && w.elements() != Extent(0), rows_of_k = ir::ReadsRows(node);
+  const bool floats = x.dtype == DType::kF32 && w.dtype == DType::kF32,
+             pairs = options.pairs && kept && x.dtype == DType::kBF16 && w.dtype == DType::kBF16;
+  if ((floats || pairs) && options.panels && sized) {
     Extent rows(1);
     for (size_t d = 0; d + 1 < x.dims.size(); ++d) rows = rows * x.dims[d];
     const int64_t least = rows.LowerBound(graph.symbols).value_or(0), columns = node.results[0].dims.back().constant(),
                   k = w.elements().constant() / columns;
-    const bool many = !ir::ReadsRows(node) && least >= kManyRows && columns >= kManyColumns && k <= kDeepest;
-    const bool pays = kept ? !ir::ReadsRows(node) || least > kFewRows : many;
-    if (columns > kFewColumns && pays) return Form::kPanels;
+    const bool many = !rows_of_k && least >= kManyRows && columns >= kManyColumns && k <= kDeepest;
+    const bool pays = kept ? (!rows_of_k && !pairs) || least > kFewRows : many;
+    if (columns > kFewColumns && pays && (floats || k % 2 == 0)) return Form::kPanels;
   }
   if (!kept) return Form::kAsItLies;
-  return ir::ReadsRows(node) ? Form::kAsItLies : Form::kRows;
+  return rows_of_k ? Form::kAsItLies : Form::kRows;
 }
 
 }  // namespace

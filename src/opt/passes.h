@@ -58,6 +58,7 @@ StatusOr<ir::Graph> MakePickedProducts(const ir::Graph& graph, const QuantiseOpt
 
 struct HoistOptions {
   bool panels = true;  // the target multiplies by panels in memory
+  bool pairs = false;  // and by such of pairs of bf16
 };
 // Weights are transposed, or put in panels, once per binding, so that products read them as they lie; what many rows
 // are multiplied by is put in panels in each run.

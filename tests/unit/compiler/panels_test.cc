@@ -60,6 +60,57 @@ TEST(Products, OfWeightsInPanels) {
   }
 }
 
+// Weights of bf16 become panels of pairs where the target multiplies those: k in one piece and in blocks, odd, columns
+// that fill panels and not, parts of a sum, batches, and sizes that are known at the run.
+TEST(Products, OfPairsInPanels) {
+  struct Case {
+    const char *symbols, *rows, *k, *n;
+    std::vector<Binding> bindings;
+  };
+  const Case cases[] = {
+      {"", "9", "2", "32", {{}}},
+      {"", "13", "66", "31", {{}}},
+      {"", "13", "67", "31", {{}}},
+      {"", "2, 1, 101", "258", "97", {{}}},
+      {"", "61", "4100", "40", {{}}},
+      {"", "29", "2050", "131", {{}}},
+      {"", "37", "1030", "64", {{}}},
+      {"", "211", "70", "192", {{}}},
+      {"", "11", "60006", "64", {{}}},
+      {" sym S in 9..300", "2, S", "38", "64", {{{"S", 9}}, {{"S", 251}}}},
+      {" sym S in 1..300", "S", "38", "96", {{{"S", 1}}, {{"S", 251}}}},
+  };
+  for (const Case& test : cases) {
+    for (const bool transposed : {false, true}) {
+      ExpectRight(absl::StrReplaceAll(
+                      R"(graph g$s {
+  %0 = Input() {name = "a"} : bf16[$m, $k]
+  %1 = Param() {name = "b"} : bf16[$b]
+  %2 = Param() {name = "c"} : f32[$n]
+  %3 = MatMul(%0, %1) {transpose_b = $t} : bf16[$m, $n]
+  %4 = Cast(%3) {to = f32} : f32[$m, $n]
+  %5 = Add(%4, %2) : f32[$m, $n]
+  %6 = Tanh(%5) : f32[$m, $n]
+  return %6
+})",
+                      {{"$s", test.symbols},
+                       {"$m", test.rows},
+                       {"$k", test.k},
+                       {"$n", test.n},
+                       {"$b", transposed ? absl::StrCat(test.n, ", ", test.k) : absl::StrCat(test.k, ", ", test.n)},
+                       {"$t", transposed ? "true" : "false"}}),
+                  test.bindings);
+    }
+  }
+  Graph g;
+  const Value x = g.Input("x", "bf16[40, 768]");
+  g.Output("y", g.Op("MatMul", {x, g.Param("w", "bf16[768, 4096]")}));
+  const Options options = {.cpu = "avx512vnni"};
+  const std::string kernel = *g.Dump({.stage = "kir", .kernel = "MatMulPanels"}, options);
+  EXPECT_THAT(kernel, HasSubstr("x1[0 : +32, n0 / 32 * 384 : +384]"));
+  EXPECT_THAT(kernel, Not(HasSubstr("pack")));
+}
+
 // Blocks of rows ask for the panels behind theirs while the second cache has room for both, two of each where it has
 // room for them; long panels are read one by one, and bring themselves.
 TEST(Products, PanelsAreAskedForWhileOthersAreRead) {

@@ -1,4 +1,6 @@
 // Right sides of products: which become panels or rows of K, and which stay as they lie.
+#include <gmock/gmock.h>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "unit/opt/pass_text.h"
@@ -68,6 +70,61 @@ TEST(HoistWeights, MakesPanels) {
   %12 = Input() {name = "y"} : f32[T, 5]
   %13 = MatMul(%12, %8) {transpose_b = true} : f32[T, 64]
   return %5, %7, %11, %13
+}
+)");
+}
+
+// Of bf16 by bf16 in pairs, where the target multiplies them and every run has many rows; not of an odd K.
+TEST(HoistWeights, MakesPanelsOfPairs) {
+  const char* const kText = R"(graph g sym S in 9..80, T in 1..80 {
+  %0 = Input() {name = "x"} : bf16[S, 6]
+  %1 = Param() {name = "w"} : bf16[6, 13]
+  %2 = MatMul(%0, %1) {transpose_b = false} : bf16[S, 13]
+  %3 = Param() {name = "v"} : bf16[64, 6]
+  %4 = MatMul(%0, %3) {transpose_b = true} : bf16[S, 64]
+  %5 = Input() {name = "y"} : bf16[T, 6]
+  %6 = MatMul(%5, %3) {transpose_b = true} : bf16[T, 64]
+  %7 = Input() {name = "z"} : bf16[S, 5]
+  %8 = Param() {name = "u"} : bf16[64, 5]
+  %9 = MatMul(%7, %8) {transpose_b = true} : bf16[S, 64]
+  return %2, %4, %6, %9
+}
+)";
+  EXPECT_EQ(After(HoistWeights, kText, HoistOptions{.pairs = true}), R"(graph g sym S in 9..80, T in 1..80 {
+  %0 = Input() {name = "x"} : bf16[S, 6]
+  %1 = Param() {name = "w"} : bf16[6, 13]
+  %2 = Pad(%1) {high = [0, 19], low = [0, 0], mode = "constant", value = 0.0} : bf16[6, 32]
+  %3 = Reshape(%2) {shape = <3, 2, 1, 32>} : bf16[3, 2, 1, 32]
+  %4 = Transpose(%3) {perm = [2, 0, 3, 1]} : bf16[1, 3, 32, 2]
+  %5 = MatMulPanels(%0, %4) {columns = 13} : bf16[S, 13]
+  %6 = Param() {name = "v"} : bf16[64, 6]
+  %7 = Reshape(%6) {shape = <2, 32, 3, 2>} : bf16[2, 32, 3, 2]
+  %8 = Transpose(%7) {perm = [0, 2, 1, 3]} : bf16[2, 3, 32, 2]
+  %9 = MatMulPanels(%0, %8) {columns = 64} : bf16[S, 64]
+  %10 = Input() {name = "y"} : bf16[T, 6]
+  %11 = MatMul(%10, %6) {transpose_b = true} : bf16[T, 64]
+  %12 = Input() {name = "z"} : bf16[S, 5]
+  %13 = Param() {name = "u"} : bf16[64, 5]
+  %14 = MatMul(%12, %13) {transpose_b = true} : bf16[S, 64]
+  return %5, %9, %11, %14
+}
+)");
+  EXPECT_THAT(After(HoistWeights, kText, HoistOptions{}), testing::Not(testing::HasSubstr("MatMulPanels")));
+  const std::string panels = R"(graph g {
+  %0 = Input() {name = "x"} : bf16[37, 6]
+  %1 = Input() {name = "w"} : bf16[2, 3, 32, 2]
+  %2 = MatMulPanels(%0, %1) {columns = 41} : bf16[37, 41]
+  return %2
+}
+)";
+  EXPECT_EQ(After(HoistWeights, panels, HoistOptions{.panels = false}), R"(graph g {
+  %0 = Input() {name = "x"} : bf16[37, 6]
+  %1 = Input() {name = "w"} : bf16[2, 3, 32, 2]
+  %2 = Transpose(%1) {perm = [0, 2, 1, 3]} : bf16[2, 32, 3, 2]
+  %3 = Reshape(%2) {shape = <64, 6>} : bf16[64, 6]
+  %4 = Slice(%3) {axis = [0], start = <0>, step = [], stop = <41>} : bf16[41, 6]
+  %5 = MatMul(%0, %4) {transpose_b = true} : bf16[37, 41]
+  return %5
 }
 )");
 }
