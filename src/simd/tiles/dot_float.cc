@@ -41,7 +41,6 @@ struct BothBF16 {
   static HWY_INLINE VF Add(Pairs w, Pairs x, VF sum) { return AddPairs(w, x, sum); }
 };
 
-constexpr int64_t kShortRow = 4096;   // bytes: what prefetchers follow one stream within
 constexpr int64_t kMostBytes = 3072;  // of a block of x: 8 rows leave room for the weights passing through
 
 // M rows of x against R rows of w, whose results are `apart` elements of y from each other.
@@ -97,31 +96,27 @@ HWY_INLINE void DotRows(float* y, int64_t y_ld, int64_t apart, const char* w_byt
   }
 }
 
-// Whether the R rows that are read side by side are the first of as many parts of the n rows, else neighbours. Those of
-// parts lie in different pages, where prefetchers follow each as a stream of its own: short rows side by side are
-// several streams in a page, read at 0.6 of what a read loop has (AVX2, Zen 3), and those of parts at all of it.
-constexpr bool kInParts = !kManyRegisters;
-
+// R rows are read side by side, the first of as many parts of the n rows. They lie in different pages, where prefetchers
+// follow each as a stream of its own: neighbours that are short are several streams in a page, read at 0.6 (AVX2, Zen
+// 3) to 0.85 (AVX-512, Granite Rapids) of what a read loop has, and those of parts at 0.9 to all of it.
 template <typename Terms, int M, int R>
 HWY_NOINLINE void DotBy(float* y, int64_t y_ld, const char* w, int64_t w_stride, const char* x, int64_t x_stride,
                         int64_t n, int64_t k, int64_t ahead) {
-  const int64_t apart = kInParts ? n / R : 1, next = kInParts ? 1 : R, rows = n / R * next;
+  const int64_t part = n / R;
   // Few rows of x stay in the first cache whole; of more, all rows of w take part in a block before the next one.
   constexpr int64_t kMostColumns = kMostBytes / sizeof(typename Terms::X);
   const bool blocks = k > kMostColumns;
-  const int64_t together = M <= 2 && blocks ? next : rows;
-  // What a stream reads next: what lies behind it; of rows of which others, or other columns, are read in between, the
-  // same of a row further on.
-  const int64_t behind = kInParts                         ? (M > 2 && blocks ? w_stride : ahead)
-                         : R == 1 || ahead > R * w_stride ? ahead
-                                                          : R * w_stride;
-  for (int64_t first = 0; first < rows; first += together) {
+  const int64_t together = M <= 2 && blocks ? 1 : part;
+  // What a stream reads next: what lies behind it; of rows of which other columns are read in between, the same of a row
+  // further on.
+  const int64_t behind = M > 2 && blocks ? w_stride : ahead;
+  for (int64_t first = 0; first < part; first += together) {
     for (int64_t p = 0; p < k; p += kMostColumns) {
       const int64_t columns = k - p < kMostColumns ? k - p : kMostColumns;
       const char* w_block = w + p * sizeof(typename Terms::W);
       const char* x_block = x + p * sizeof(typename Terms::X);
-      for (int64_t j = first; j < first + together; j += next) {
-        DotRows<Terms, M, R>(y + j, y_ld, apart, w_block + j * w_stride, apart * w_stride, x_block, x_stride, columns,
+      for (int64_t j = first; j < first + together; ++j) {
+        DotRows<Terms, M, R>(y + j, y_ld, part, w_block + j * w_stride, part * w_stride, x_block, x_stride, columns,
                              behind);
       }
     }
@@ -138,12 +133,8 @@ template <typename Terms, int M>
 HWY_INLINE void Dot(float* y, int64_t y_ld, const char* w, int64_t w_stride, const char* x, int64_t x_stride, int64_t n,
                     int64_t k, int64_t ahead) {
   if constexpr (M == 1) {
-    // Of short rows that are neighbours, f32 is fastest as one stream; halves have half the sums in flight for a line,
-    // so more rows. Of long ones, and of rows of parts, f32 takes four streams, and of halves two keep up with memory.
-    constexpr bool kFloats = sizeof(typename Terms::W) == sizeof(float);
-    if (!kInParts && w_stride < kShortRow)
-      return DotBy<Terms, M, kFloats ? 1 : 4>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
-    DotBy<Terms, M, kFloats ? 4 : 2>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
+    // Of f32 it takes four streams to keep up with memory, of halves, which have two sums in flight for a line, two.
+    DotBy<Terms, M, sizeof(typename Terms::W) == sizeof(float) ? 4 : 2>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
   } else {
     DotBy<Terms, M, kManyRegisters || M <= 4 ? 2 : 1>(y, y_ld, w, w_stride, x, x_stride, n, k, ahead);
   }

@@ -162,11 +162,10 @@ HWY_INLINE void DotStreams(const DotCall& call, int64_t j, int64_t apart, int64_
 
 // Rows of weights side by side; with AVX2 two, since one chain of sums would be waited for.
 constexpr int kSideBySide = kBytes == 64 ? kDotStreams : 2;
-// Whether these are the first of as many parts of the n rows, else neighbours: long rows are read a fifth slower side
-// by side in a page than one by one, and a fifth faster apart (AVX2, Zen 3; dot_float.cc). Nibbles are bound by
-// unpacking.
+// Whether these are the first of as many parts of the n rows, else neighbours: long rows are read a fifth faster apart
+// than side by side in a page (AVX2, Zen 3; AVX-512, Granite Rapids; dot_float.cc). Nibbles are bound by unpacking.
 template <class Format>
-constexpr bool kInParts = kBytes == 32 && Format::kBytes == Q8_0::kBytes;
+constexpr bool kInParts = Format::kBytes == Q8_0::kBytes;
 
 template <class Format, int M>
 HWY_NOINLINE void DotRows(const DotCall& call) {
