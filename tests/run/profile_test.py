@@ -254,9 +254,10 @@ def check_kept_peaks(folder):
         check(not machine_of()["stored"], "peaks that were not kept")
         return
     measured = json.loads(files[0].read_text())
+    # Of operations: whether a kernel of a small model counts as one that memory bounds depends on the caches.
     for factor, stored in ((1000, True), (0.001, False)):
-        peaks = dict(measured, memory=[dict(level, gbps=factor * level["gbps"]) for level in measured["memory"]])
-        for peak in ("dram_gbps_one_thread", "f32_gflops", "int8_gops"):
+        peaks = dict(measured)
+        for peak in ("f32_gflops", "int8_gops"):
             peaks[peak] = factor * measured[peak]
         files[0].write_text(json.dumps(peaks))
         machine = machine_of()

@@ -160,23 +160,19 @@ HWY_INLINE void AmxMma(float* c, int64_t c_ld, const uint8_t* x, int64_t x_strid
                        int64_t n, int64_t k) {
   int64_t row = 0;
   if (m >= 32) {
-    const TileConfig config(16, 16);
-    _tile_loadconfig(&config);
+    const TileRegisters registers(16, 16);
     for (; row + 32 <= m; row += 32) {
       AmxRows<Format, true>(c + row * c_ld, c_ld, x + row * x_stride, x_stride, panel, 32, n, k);
     }
   }
   const int64_t left = m - row;
-  if (left > 0) {
-    const TileConfig config(left < 16 ? left : 16, left < 16 ? 0 : left - 16);
-    _tile_loadconfig(&config);
-    if (left > 16) {
-      AmxRows<Format, true>(c + row * c_ld, c_ld, x + row * x_stride, x_stride, panel, left, n, k);
-    } else {
-      AmxRows<Format, false>(c + row * c_ld, c_ld, x + row * x_stride, x_stride, panel, left, n, k);
-    }
+  if (left == 0) return;
+  const TileRegisters registers(left < 16 ? left : 16, left < 16 ? 0 : left - 16);
+  if (left > 16) {
+    AmxRows<Format, true>(c + row * c_ld, c_ld, x + row * x_stride, x_stride, panel, left, n, k);
+  } else {
+    AmxRows<Format, false>(c + row * c_ld, c_ld, x + row * x_stride, x_stride, panel, left, n, k);
   }
-  _tile_release();  // so that a context switch need not save 8 KB of tiles
 }
 
 // Stores the low and high bytes of 16-bit products of the even and the odd codes of 64 bytes.

@@ -19,7 +19,6 @@
 namespace quern::simd {
 namespace {
 
-constexpr int kAmxRows = 16;         // of a register; a product has two of them
 constexpr int kRunBlocks = 2;        // of a run
 constexpr int kRunsAhead = 3;        // that rows are asked for before they are multiplied
 constexpr int kBlockBytes = 8 * 64;  // of a block of a panel: lines of 4 codes of each of 16 columns
@@ -28,7 +27,7 @@ struct alignas(64) RunCodes {
   uint8_t at[kRunBlocks][kBlockBytes];
 };
 struct alignas(64) RunSums {
-  int32_t at[2][kRunBlocks][kAmxRows][16];  // of the first 16 rows, then of the others
+  int32_t at[2][kRunBlocks][kRegisterRows][16];  // of the first 16 rows, then of the others
 };
 
 // Blocks [first, first + count) of a product.
@@ -63,7 +62,7 @@ HWY_INLINE void MultiplyRun(const uint8_t* x, int64_t x_stride, const RunCodes& 
     _tile_loadd(4, x, x_stride);
     _tile_zero(0);
     _tile_dpbssd(0, 4, 6);
-    _tile_loadd(5, x + kAmxRows * x_stride, x_stride);
+    _tile_loadd(5, x + kRegisterRows * x_stride, x_stride);
     _tile_zero(2);
     _tile_dpbssd(2, 5, 6);
     _tile_stored(0, sums.at[0][b], 64);
@@ -86,15 +85,15 @@ struct ScalesAt {
 // acc += a run of 16 rows, the first of which is at x: products[b][r] are those of block b of row r. Asks for what the
 // rows have some runs ahead.
 template <class Format>
-HWY_INLINE void ScaleRun(float (*acc)[16], const int32_t (*products)[kAmxRows][16], const BlockRun& run,
+HWY_INLINE void ScaleRun(float (*acc)[16], const int32_t (*products)[kRegisterRows][16], const BlockRun& run,
                          const uint8_t* x, int64_t x_stride, const ScalesAt<Format>& at,
-                         const ScaledSums<kAmxRows>& sums) {
-  constexpr int kAsked = kAmxRows / kRunBlocks;  // rows with each block; of each a line, in which a run is
+                         const ScaledSums<kRegisterRows>& sums) {
+  constexpr int kAsked = kRegisterRows / kRunBlocks;  // rows with each block; of each a line, in which a run is
   const DF32 df;
-  VF32 sum[kAmxRows];
+  VF32 sum[kRegisterRows];
   QUERN_UNROLL
-  for (int r = 0; r < kAmxRows; ++r) sum[r] = hn::Load(df, acc[r]);
-  RowPointers<kAmxRows> scales(x + at.of_row + run.first * 4, x_stride);
+  for (int r = 0; r < kRegisterRows; ++r) sum[r] = hn::Load(df, acc[r]);
+  RowPointers<kRegisterRows> scales(x + at.of_row + run.first * 4, x_stride);
   const uint8_t* far = x + (run.first + kRunsAhead * kRunBlocks) * 32;
 #pragma clang loop unroll(disable)
   for (int64_t b = 0; b < run.count; ++b) {
@@ -103,7 +102,7 @@ HWY_INLINE void ScaleRun(float (*acc)[16], const int32_t (*products)[kAmxRows][1
     const int64_t block = run.first + b;
     const VF32 d = hn::LoadU(df, at.scales + block * 16);
     QUERN_UNROLL
-    for (int r = 0; r < kAmxRows; ++r) {
+    for (int r = 0; r < kRegisterRows; ++r) {
       const VF32 scale = hn::Mul(d, hn::Set(df, LoadScalar<float>(scales.At(r))));
       sum[r] = hn::MulAdd(hn::ConvertTo(df, hn::Load(DI32(), products[b][r])), scale, sum[r]);
     }
@@ -111,11 +110,11 @@ HWY_INLINE void ScaleRun(float (*acc)[16], const int32_t (*products)[kAmxRows][1
     if constexpr (Format::kAdded) {
       const VF32 each = hn::LoadU(df, at.added + block * 16);
       QUERN_UNROLL
-      for (int r = 0; r < kAmxRows; ++r) sum[r] = hn::MulAdd(each, hn::Set(df, sums.at[r][block % 16]), sum[r]);
+      for (int r = 0; r < kRegisterRows; ++r) sum[r] = hn::MulAdd(each, hn::Set(df, sums.at[r][block % 16]), sum[r]);
     }
   }
   QUERN_UNROLL
-  for (int r = 0; r < kAmxRows; ++r) hn::Store(sum[r], df, acc[r]);
+  for (int r = 0; r < kRegisterRows; ++r) hn::Store(sum[r], df, acc[r]);
 }
 
 // c[32, n] += x * panel^T. The tiles are configured for 16 rows and 16 more, and for 8 words along k.
@@ -126,8 +125,8 @@ HWY_NOINLINE void AmxRows32(float* c, int64_t c_ld, const uint8_t* x, int64_t x_
   const ScalesAt<Format> at(panel, k);
   RunCodes codes[2];
   RunSums products[2];
-  [[maybe_unused]] ScaledSums<kAmxRows> sums[2];
-  alignas(64) float acc[2 * kAmxRows][16];
+  [[maybe_unused]] ScaledSums<kRegisterRows> sums[2];
+  alignas(64) float acc[2 * kRegisterRows][16];
 #pragma clang loop unroll(disable)
   for (auto& row : acc) {
     float* to = row;
@@ -144,18 +143,18 @@ HWY_NOINLINE void AmxRows32(float* c, int64_t c_ld, const uint8_t* x, int64_t x_
     const BlockRun blocks_of_run(run, blocks);
 #pragma clang loop unroll(disable)
     for (int half = 0; half < 2; ++half) {
-      const uint8_t* const rows = x + half * kAmxRows * x_stride;
+      const uint8_t* const rows = x + half * kRegisterRows * x_stride;
       if constexpr (Format::kAdded) {
         const int64_t first = blocks_of_run.first;
         if (first % 16 == 0) sums[half].Load(rows + at.sums_of_row + first * 2, rows + at.of_row + first * 4, x_stride);
       }
-      ScaleRun<Format>(acc + half * kAmxRows, products[run & 1].at[half], blocks_of_run, rows, x_stride, at,
+      ScaleRun<Format>(acc + half * kRegisterRows, products[run & 1].at[half], blocks_of_run, rows, x_stride, at,
                        sums[half]);
     }
   }
   const __mmask16 live = static_cast<__mmask16>((1 << n) - 1);
 #pragma clang loop unroll(disable)
-  for (int64_t r = 0; r < 2 * kAmxRows; ++r) {
+  for (int64_t r = 0; r < 2 * kRegisterRows; ++r) {
     float* const to = c + r * c_ld;
     _mm512_mask_storeu_ps(to, live, _mm512_add_ps(_mm512_maskz_loadu_ps(live, to), _mm512_load_ps(acc[r])));
   }
@@ -165,14 +164,12 @@ HWY_NOINLINE void AmxRows32(float* c, int64_t c_ld, const uint8_t* x, int64_t x_
 template <class Format>
 HWY_INLINE int64_t AmxMma32(float* c, int64_t c_ld, const uint8_t* x, int64_t x_stride, const uint8_t* panel, int64_t m,
                             int64_t n, int64_t k) {
-  constexpr int64_t kRows = 2 * kAmxRows;
+  constexpr int64_t kRows = 2 * kRegisterRows;
   if (m < kRows) return 0;
-  const TileConfig config(kAmxRows, kAmxRows, 16, 16, 8);
-  _tile_loadconfig(&config);
+  const TileRegisters registers(kRegisterRows, kRegisterRows, kRegisterColumns, kRegisterColumns, 8);
   int64_t row = 0;
   for (; row + kRows <= m; row += kRows)
     AmxRows32<Format>(c + row * c_ld, c_ld, x + row * x_stride, x_stride, panel, n, k);
-  _tile_release();  // so that a context switch need not save 8 KB of tiles
   return row;
 }
 

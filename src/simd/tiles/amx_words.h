@@ -42,18 +42,17 @@ struct QuadTiles {
 
 constexpr int64_t kStepBytes = 64;    // of a row
 constexpr int64_t kWordsBytes = 128;  // of 32 words of a row of a panel
-constexpr int64_t kTileRowsOfAmx = 16, kTileColumnsOfAmx = 16;
 
 // The bytes of a row behind whole steps, of up to 32 rows, and the words of the panel that they are multiplied by.
 struct LastStep {
-  alignas(64) char x[2 * kTileRowsOfAmx][kStepBytes], panel[kTileRowsOfAmx][kWordsBytes];
+  alignas(64) char x[2 * kRegisterRows][kStepBytes], panel[kRegisterRows][kWordsBytes];
 
   // `elements` along k, less than a step of them, of rows of kRowBytes.
   template <class Words, int64_t kRowBytes>
   HWY_INLINE void SetPanel(const char* from, int64_t elements) {
     const int64_t words = (elements + Words::kTogether - 1) / Words::kTogether;
 #pragma clang loop unroll(disable)
-    for (int64_t i = 0; i < kTileRowsOfAmx; ++i) {
+    for (int64_t i = 0; i < kRegisterRows; ++i) {
       const __mmask16 there = static_cast<__mmask16>(i < words ? 0xffff : 0);
       __m512i first = _mm512_maskz_loadu_epi32(there, from + i * kRowBytes),
               second = _mm512_maskz_loadu_epi32(there, from + i * kRowBytes + kStepBytes);
@@ -83,7 +82,7 @@ HWY_INLINE void MultiplyWords(const char* x, int64_t x_stride, const char* panel
     Words::template Add<1, 4, 7>();
   }
   if constexpr (kTwoRows) {
-    _tile_loadd(5, x + kTileRowsOfAmx * x_stride, x_stride);
+    _tile_loadd(5, x + kRegisterRows * x_stride, x_stride);
     Words::template Add<2, 5, 6>();
     if constexpr (kTwoColumns) Words::template Add<3, 5, 7>();
   }
@@ -94,8 +93,8 @@ HWY_INLINE void MultiplyWords(const char* x, int64_t x_stride, const char* panel
 template <class Words, int64_t kRowBytes, bool kTwoRows, bool kTwoColumns>
 HWY_NOINLINE void TileOfWords(char* c, int64_t c_stride, const char* x, int64_t x_stride, const char* panel,
                               int64_t steps, const LastStep* last, bool from_zero) {
-  constexpr int64_t kHalfBytes = kTileColumnsOfAmx * 4;
-  char* const second = c + kTileRowsOfAmx * c_stride;
+  constexpr int64_t kHalfBytes = kRegisterColumns * 4;
+  char* const second = c + kRegisterRows * c_stride;
   if (from_zero) {
     _tile_zero(0);
     if constexpr (kTwoColumns) _tile_zero(1);
@@ -108,7 +107,7 @@ HWY_NOINLINE void TileOfWords(char* c, int64_t c_stride, const char* x, int64_t 
     if constexpr (kTwoRows && kTwoColumns) _tile_loadd(3, second + kHalfBytes, c_stride);
   }
 #pragma clang loop unroll(disable)
-  for (int64_t i = 0; i < steps; ++i, x += kStepBytes, panel += kTileRowsOfAmx * kRowBytes) {
+  for (int64_t i = 0; i < steps; ++i, x += kStepBytes, panel += kRegisterRows * kRowBytes) {
     MultiplyWords<Words, kRowBytes, kTwoRows, kTwoColumns>(x, x_stride, panel);
   }
   if (last != nullptr) MultiplyWords<Words, kWordsBytes, kTwoRows, kTwoColumns>(last->x[0], kStepBytes, last->panel[0]);
@@ -125,17 +124,16 @@ HWY_NOINLINE void TileOfWords(char* c, int64_t c_stride, const char* x, int64_t 
 template <class Words, int64_t kRowBytes = kWordsBytes, bool kFromZero = false>
 HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m,
                             int64_t n, int64_t k) {
-  constexpr int64_t kElementBytes = 4 / Words::kTogether, kMostRows = 2 * kTileRowsOfAmx, kBlockSteps = 8;
+  constexpr int64_t kElementBytes = 4 / Words::kTogether, kMostRows = 2 * kRegisterRows, kBlockSteps = 8;
   const int64_t bytes = k * kElementBytes, steps = bytes / kStepBytes, rest = bytes % kStepBytes;
-  const int64_t first = n < kTileColumnsOfAmx ? n : kTileColumnsOfAmx, second = (n < 32 ? n : 32) - first;
+  const int64_t first = n < kRegisterColumns ? n : kRegisterColumns, second = (n < 32 ? n : 32) - first;
   LastStep last;
   // `each` rows at a time of [from, to), all of which the tiles are configured for.
   const auto multiply = [&](int64_t from, int64_t to, int64_t each) {
-    const bool two_rows = each > kTileRowsOfAmx;
-    const TileConfig config(two_rows ? kTileRowsOfAmx : each, two_rows ? each - kTileRowsOfAmx : 0, first, second);
-    _tile_loadconfig(&config);
+    const bool two_rows = each > kRegisterRows;
+    const TileRegisters registers(two_rows ? kRegisterRows : each, two_rows ? each - kRegisterRows : 0, first, second);
     const auto columns = [&]<bool kTwoRows, bool kTwoColumns>(char* sums, const char* words) {
-      if (rest > 0) last.SetPanel<Words, kRowBytes>(words + steps * kTileRowsOfAmx * kRowBytes, rest / kElementBytes);
+      if (rest > 0) last.SetPanel<Words, kRowBytes>(words + steps * kRegisterRows * kRowBytes, rest / kElementBytes);
       for (int64_t step = 0; step == 0 || step < steps; step += kBlockSteps) {
         const int64_t left = steps - step, count = left < kBlockSteps ? left : kBlockSteps;
         const bool ends = rest > 0 && left <= kBlockSteps;
@@ -144,7 +142,7 @@ HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const void* x, int64_t x_stri
           if (ends) last.SetRows(rows + steps * kStepBytes, x_stride, each, rest);
           TileOfWords<Words, kRowBytes, kTwoRows, kTwoColumns>(
               sums + row * c_ld * 4, c_ld * 4, rows + step * kStepBytes, x_stride,
-              words + step * kTileRowsOfAmx * kRowBytes, count, ends ? &last : nullptr, kFromZero && step == 0);
+              words + step * kRegisterRows * kRowBytes, count, ends ? &last : nullptr, kFromZero && step == 0);
         }
       }
     };
@@ -163,7 +161,6 @@ HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const void* x, int64_t x_stri
   const int64_t whole = m - m % kMostRows;
   if (whole > 0) multiply(0, whole, kMostRows);
   if (whole < m) multiply(whole, m, m - whole);
-  _tile_release();  // so that a context switch need not save 8 KB of tiles
 }
 
 }  // namespace
