@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kRegisterRows = 16, kRegisterColumns = 16;  // at most; a column has words of four bytes
 
 // The registers, for as long as this lives, with so many rows of the left side and columns: what they have none of is
-// not used. `depth`: words along k of a step. Taking them is some 180 cycles (Granite Rapids).
+// not used. `depth`: words along k of a step. Taking them is some 180 cycles (a Xeon).
 class TileRegisters {
  public:
   HWY_INLINE TileRegisters(int64_t first, int64_t second, int64_t first_columns = kRegisterColumns,

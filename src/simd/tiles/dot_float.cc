@@ -98,7 +98,7 @@ HWY_INLINE void DotRows(float* y, int64_t y_ld, int64_t apart, const char* w_byt
 
 // R rows are read side by side, the first of as many parts of the n rows. They lie in different pages, where
 // prefetchers follow each as a stream of its own: neighbours that are short are several streams in a page, read at 0.6
-// (AVX2, Zen 3) to 0.85 (AVX-512, Granite Rapids) of what a read loop has, and those of parts at 0.9 to all of it.
+// (AVX2, Zen 3) to 0.85 (AVX-512, a Xeon with AMX) of what a read loop has, and those of parts at 0.9 to all of it.
 template <typename Terms, int M, int R>
 HWY_NOINLINE void DotBy(float* y, int64_t y_ld, const char* w, int64_t w_stride, const char* x, int64_t x_stride,
                         int64_t n, int64_t k, int64_t ahead) {

@@ -163,7 +163,7 @@ HWY_INLINE void DotStreams(const DotCall& call, int64_t j, int64_t apart, int64_
 // Rows of weights side by side; with AVX2 two, since one chain of sums would be waited for.
 constexpr int kSideBySide = kBytes == 64 ? kDotStreams : 2;
 // Whether these are the first of as many parts of the n rows, else neighbours: long rows are read a fifth faster apart
-// than side by side in a page (AVX2, Zen 3; AVX-512, Granite Rapids; dot_float.cc). Nibbles are bound by unpacking.
+// than side by side in a page (AVX2, Zen 3; AVX-512, a Xeon with AMX; dot_float.cc). Nibbles are bound by unpacking.
 template <class Format>
 constexpr bool kInParts = Format::kBytes == Q8_0::kBytes;
 
