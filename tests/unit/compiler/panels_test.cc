@@ -1,6 +1,8 @@
 // Products with weights in panels: their results, and how the panels are read.
 #include <gmock/gmock.h>
 
+#include <span>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -14,15 +16,32 @@ using namespace quern::testing;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+struct PanelCase {
+  const char *symbols, *rows, *k, *n;
+  std::vector<Binding> bindings;
+};
+
+// `text` with weights $b as [K, N] and as [N, K], $t.
+void ExpectRightOf(const char* text, std::span<const PanelCase> cases) {
+  for (const PanelCase& test : cases) {
+    for (const bool transposed : {false, true}) {
+      const std::string weights = transposed ? absl::StrCat(test.n, ", ", test.k) : absl::StrCat(test.k, ", ", test.n);
+      ExpectRight(absl::StrReplaceAll(text, {{"$s", test.symbols},
+                                             {"$m", test.rows},
+                                             {"$k", test.k},
+                                             {"$n", test.n},
+                                             {"$b", weights},
+                                             {"$t", transposed ? "true" : "false"}}),
+                  test.bindings);
+    }
+  }
+}
+
 // Weights of f32 become panels: columns that fill them and not, few rows and many, blocks of rows, a prologue and what
 // follows, several products of one left side, and sizes that are known at the run.
 TEST(Products, OfWeightsInPanels) {
-  struct Case {
-    const char *symbols, *rows, *k, *n;
-    std::vector<Binding> bindings;
-  };
   const std::vector<Binding> some = {{{"S", 1}}, {{"S", 7}}, {{"S", 9}}, {{"S", 251}}};
-  const Case cases[] = {
+  const PanelCase cases[] = {
       {"", "9", "1", "32", {{}}},
       {"", "13", "67", "31", {{}}},
       {"", "1", "67", "33", {{}}},
@@ -36,10 +55,7 @@ TEST(Products, OfWeightsInPanels) {
       {" sym S in 1..4096", "S", "37", "131", some},
       {" sym S in 9..300", "2, S", "29", "64", {{{"S", 9}}, {{"S", 251}}}},
   };
-  for (const Case& test : cases) {
-    for (const bool transposed : {false, true}) {
-      ExpectRight(absl::StrReplaceAll(
-                      R"(graph g$s {
+  ExpectRightOf(R"(graph g$s {
   %0 = Input() {name = "a"} : f32[$m, $k]
   %1 = Param() {name = "b"} : f32[$b]
   %2 = Param() {name = "c"} : f32[$n]
@@ -49,25 +65,13 @@ TEST(Products, OfWeightsInPanels) {
   %6 = Silu(%5) : f32[$m, $n]
   return %6
 })",
-                      {{"$s", test.symbols},
-                       {"$m", test.rows},
-                       {"$k", test.k},
-                       {"$n", test.n},
-                       {"$b", transposed ? absl::StrCat(test.n, ", ", test.k) : absl::StrCat(test.k, ", ", test.n)},
-                       {"$t", transposed ? "true" : "false"}}),
-                  test.bindings);
-    }
-  }
+                cases);
 }
 
 // Weights of bf16 become panels of pairs where the target multiplies those: k in one piece and in blocks, odd, columns
 // that fill panels and not, parts of a sum, batches, and sizes that are known at the run.
 TEST(Products, OfPairsInPanels) {
-  struct Case {
-    const char *symbols, *rows, *k, *n;
-    std::vector<Binding> bindings;
-  };
-  const Case cases[] = {
+  const PanelCase cases[] = {
       {"", "9", "2", "32", {{}}},
       {"", "13", "66", "31", {{}}},
       {"", "13", "67", "31", {{}}},
@@ -80,10 +84,7 @@ TEST(Products, OfPairsInPanels) {
       {" sym S in 9..300", "2, S", "38", "64", {{{"S", 9}}, {{"S", 251}}}},
       {" sym S in 1..300", "S", "38", "96", {{{"S", 1}}, {{"S", 251}}}},
   };
-  for (const Case& test : cases) {
-    for (const bool transposed : {false, true}) {
-      ExpectRight(absl::StrReplaceAll(
-                      R"(graph g$s {
+  ExpectRightOf(R"(graph g$s {
   %0 = Input() {name = "a"} : bf16[$m, $k]
   %1 = Param() {name = "b"} : bf16[$b]
   %2 = Param() {name = "c"} : f32[$n]
@@ -93,15 +94,7 @@ TEST(Products, OfPairsInPanels) {
   %6 = Tanh(%5) : f32[$m, $n]
   return %6
 })",
-                      {{"$s", test.symbols},
-                       {"$m", test.rows},
-                       {"$k", test.k},
-                       {"$n", test.n},
-                       {"$b", transposed ? absl::StrCat(test.n, ", ", test.k) : absl::StrCat(test.k, ", ", test.n)},
-                       {"$t", transposed ? "true" : "false"}}),
-                  test.bindings);
-    }
-  }
+                cases);
   Graph g;
   const Value x = g.Input("x", "bf16[40, 768]");
   g.Output("y", g.Op("MatMul", {x, g.Param("w", "bf16[768, 4096]")}));
