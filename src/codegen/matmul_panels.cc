@@ -223,10 +223,11 @@ kir::StmtRef PanelProduct::FillRows() {
 
 // What the next columns' panel is made of, a part beside each tile: a few elements of each of many rows.
 kir::StmtRef PanelProduct::PrefetchNextPanel(const kir::ExprRef& m, const kir::ExprRef& n) {
-  const int64_t of_row = CeilDiv(panels_.depth().Most().constant(), rows_of_chunk_);
-  const kir::ExprRef first = panels_.depth().First() + (m - FirstRow()) * static_cast<double>(of_row);
+  const int64_t of_tile = CeilDiv(panels_.depth().Most().constant(), CeilDiv(rows_of_chunk_, step_));
+  const kir::ExprRef tile = (m - FirstRow()) / static_cast<double>(step_),
+                     first = panels_.depth().First() + tile * static_cast<double>(of_tile);
   const kir::SliceDim columns = kb::Range(n + static_cast<double>(panels_.columns()), kb::Int(ProductPanels::kWidth)),
-                      part = kb::Range(first, kb::Int(of_row * step_));
+                      part = kb::Range(first, kb::Int(of_tile));
   return kb::Prefetch(kernel_.Rectangle(1, space_.transposed() ? columns : part, space_.transposed() ? part : columns));
 }
 

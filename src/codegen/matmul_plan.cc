@@ -4,10 +4,8 @@
 #include <numeric>
 #include <set>
 
-#include "absl/strings/str_cat.h"
 #include "family/work.h"
 #include "ir/product.h"
-#include "kir/tile_op.h"
 
 namespace quern::codegen {
 namespace {
@@ -17,24 +15,6 @@ using family::No;
 using family::RegionView;
 using ir::OpKind;
 using ir::Value;
-using kir::Layout;
-
-std::vector<MatmulRow> AllRows() {
-  std::vector<MatmulRow> rows = {{DType::kF32, DType::kF32, "dot_f32", "mma_f32", Layout::kKn32, 32},
-                                 {DType::kF16, DType::kF32, "dot_f16", "mma_f32", Layout::kKn32, 32},
-                                 {DType::kBF16, DType::kF32, "dot_bf16", "mma_f32", Layout::kKn32, 32}};
-  for (int d = kScalarDTypeCount; d < kDTypeCount; ++d) {
-    const DType weight = static_cast<DType>(d);
-    const BlockFormat& format = FormatOf(weight);
-    auto op = [&](const char* before, const char* after) {
-      return kir::FindTileOp(absl::StrCat(before, format.name, after))->name;
-    };
-    rows.push_back({weight, DType::kF32, op("dot_", "_x"), "mma_f32", Layout::kKn32, 32});
-    if (!format.activation) continue;
-    rows.push_back({weight, *format.activation, op("dot_", ""), op("mma_", ""), Layout::kPanel16, 16});
-  }
-  return rows;
-}
 
 // Matches products by tile ops.
 class TileMatcher {
@@ -378,40 +358,7 @@ class TileMatcher {
   MatmulPlan::Tiles tiles_;
 };
 
-// Weights that lie in panels.
-const MatmulRow* PanelRow(const RegionView& view, const ir::Node& node) {
-  static constexpr MatmulRow kRow = {DType::kF32, DType::kF32, nullptr, "mma_f32", Layout::kKn32, ir::kPanelColumns};
-  const Extent& k = view.type(node.inputs[0]).dims.back();
-  if (view.facts.blocks || !k.is_constant() || k == Extent(0)) return nullptr;
-  return view.UpperBound(node.results[0].elements()) < 1 ? nullptr : &kRow;
-}
-
 }  // namespace
-
-const MatmulRow* TileRow(const RegionView& view, int root) {
-  const ir::Node& node = view.node(root);
-  for (const int operand : {0, 1}) {  // a number that is written out is no buffer
-    if (view.IsNumber(node.inputs[operand])) return nullptr;
-  }
-  if (ir::ReadsPairs(view.graph, node)) return nullptr;
-  if (ir::ReadsPanels(node)) return PanelRow(view, node);
-  const ir::TensorType &x = view.type(node.inputs[0]), &w = view.type(node.inputs[1]);
-  const bool picks = ir::PicksMatrices(node), of_rows = picks || (w.rank() == 2 && ir::ReadsRows(node));
-  if (!x.dims.back().is_constant() || !w.elements().is_constant() || !of_rows || node.results[0].dtype != DType::kF32 ||
-      (IsBlock(w.dtype) && !view.scope.IsParam(node.inputs[1].node)) || w.elements() == Extent(0) ||
-      view.UpperBound(node.results[0].elements()) < 1) {  // a tile has elements
-    return nullptr;
-  }
-  if (view.facts.blocks && (picks || w.dtype == DType::kBF16)) return nullptr;  // squares are made of a plain product
-  // A panel would be empty for the most part.
-  const bool many = view.UpperBound(node.results[0].elements()) > kFewRows * kFewColumns;
-  if (!picks && !IsBlock(w.dtype) && w.dims[0].constant() <= kFewColumns && many) return nullptr;
-  static const std::vector<MatmulRow>* const rows = new std::vector<MatmulRow>(AllRows());
-  for (const MatmulRow& row : *rows) {
-    if (row.weight == w.dtype && row.activation == x.dtype) return &row;
-  }
-  return nullptr;
-}
 
 kir::Index MatmulPlan::Tiles::At(const kir::ExprRef& m, const kir::ExprRef& n) const {
   kir::Index at(dims.size(), kir::build::Int(0));

@@ -97,7 +97,7 @@ struct MatmulPlan : family::RegionPlan {
 // Sets `windows` and `images` of a plan whose left side index maps and casts make of memory, as they make the windows
 // of an image; those nodes (matmul_windows.cc).
 StatusOr<std::set<int>> GatherWindows(const family::RegionView& view, MatmulPlan::Tiles& tiles);
-// The row for the types of a product that tile ops can write, or null.
+// The row for the types of a product that tile ops can write, or null (matmul_rows.cc).
 const MatmulRow* TileRow(const family::RegionView& view, int root);
 
 // Of products whose operands may lie in any order (matmul_any_order.cc).

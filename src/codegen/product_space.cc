@@ -141,6 +141,7 @@ std::vector<Extent> ProductSpace::MemoryDims(int operand) const {
 
 Status ProductSpace::Check() const {
   if (!InMemory(0)) return No("the left side of a product without tile ops lies in memory");
+  if (in_panels_ && (!InMemory(1) || !HasBuffers())) return No("panels of weights and what they meet lie in memory");
   if (!results_.consistent()) return No("%s meets itself along another axis", view_.Describe(root_));
   if (!one_axis_each_) return No("something differs along a part of the rows or columns of %s", view_.Describe(root_));
   QUERN_RETURN_IF_ERROR(CheckResults());

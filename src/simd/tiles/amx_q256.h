@@ -99,7 +99,6 @@ HWY_INLINE void FinishRows(const BlockSums& sums, float (*acc)[16], int64_t begi
 template <class Format, bool kTwo>
 HWY_NOINLINE void AmxRows(float* c, int64_t c_ld, const uint8_t* x, int64_t x_stride, const uint8_t* panel,
                           int64_t rows, int64_t n, int64_t k) {
-  const DF32 df;
   const PlanarAt<256> planar(k);
   const AmxPanelAt<Format> at(k);
   constexpr int kSupers = Format::kHasMins ? 32 : 16, kGroups = 256 / Format::kGroup;
@@ -108,11 +107,7 @@ HWY_NOINLINE void AmxRows(float* c, int64_t c_ld, const uint8_t* x, int64_t x_st
   const auto* supers = reinterpret_cast<const float*>(panel + at.supers);
   BlockSums sums[2];
   alignas(64) float acc[32][16];
-  for (int64_t r = 0; r < rows; ++r) {
-    float* row = acc[r];
-    asm("" : "+r"(row));  // or the loop becomes a call of memset
-    hn::Store(hn::Zero(df), df, row);
-  }
+  ZeroRows(acc, rows);
   const int64_t blocks = k / 256;
   for (int64_t b = 0; b <= blocks; ++b) {
     BlockSums& next = sums[b % 2];
@@ -143,15 +138,7 @@ HWY_NOINLINE void AmxRows(float* c, int64_t c_ld, const uint8_t* x, int64_t x_st
       }
     }
   }
-  for (int64_t r = 0; r < rows; ++r) {
-    float* to = c + r * c_ld;
-    if (n == 16) {
-      hn::StoreU(hn::Add(hn::LoadU(df, to), hn::Load(df, acc[r])), df, to);
-    } else {
-      const __mmask16 live = static_cast<__mmask16>((1 << n) - 1);
-      _mm512_mask_storeu_ps(to, live, _mm512_add_ps(_mm512_maskz_loadu_ps(live, to), _mm512_load_ps(acc[r])));
-    }
-  }
+  AddRows(c, c_ld, acc, rows, n);
 }
 
 // c[m, n] += x (q8_K @planar) * panel^T.

@@ -121,18 +121,12 @@ HWY_INLINE void ScaleRun(float (*acc)[16], const int32_t (*products)[kRegisterRo
 template <class Format>
 HWY_NOINLINE void AmxRows32(float* c, int64_t c_ld, const uint8_t* x, int64_t x_stride, const uint8_t* panel, int64_t n,
                             int64_t k) {
-  const DF32 df;
   const ScalesAt<Format> at(panel, k);
   RunCodes codes[2];
   RunSums products[2];
   [[maybe_unused]] ScaledSums<kRegisterRows> sums[2];
   alignas(64) float acc[2 * kRegisterRows][16];
-#pragma clang loop unroll(disable)
-  for (auto& row : acc) {
-    float* to = row;
-    asm("" : "+r"(to));  // or the loop becomes a call of memset
-    hn::Store(hn::Zero(df), df, to);
-  }
+  ZeroRows(acc, 2 * kRegisterRows);
   const int64_t blocks = k / 32, runs = (blocks + kRunBlocks - 1) / kRunBlocks;
 #pragma clang loop unroll(disable)
   for (int64_t run = -2; run < runs; ++run) {
@@ -152,12 +146,7 @@ HWY_NOINLINE void AmxRows32(float* c, int64_t c_ld, const uint8_t* x, int64_t x_
                        sums[half]);
     }
   }
-  const __mmask16 live = static_cast<__mmask16>((1 << n) - 1);
-#pragma clang loop unroll(disable)
-  for (int64_t r = 0; r < 2 * kRegisterRows; ++r) {
-    float* const to = c + r * c_ld;
-    _mm512_mask_storeu_ps(to, live, _mm512_add_ps(_mm512_maskz_loadu_ps(live, to), _mm512_load_ps(acc[r])));
-  }
+  AddRows(c, c_ld, acc, 2 * kRegisterRows, n);
 }
 
 // c[m - m % 32, n] += x * panel^T; gives how many rows these are. Fewer would leave tiles empty.

@@ -52,6 +52,24 @@ class TileRegisters {
   };
 };
 
+// Sums of 16 columns of some rows: from zero, and added to c [rows, n].
+HWY_INLINE void ZeroRows(float (*sums)[kRegisterColumns], int64_t rows) {
+#pragma clang loop unroll(disable)
+  for (int64_t r = 0; r < rows; ++r) {
+    float* row = sums[r];
+    asm("" : "+r"(row));  // or the loop becomes a call of memset
+    _mm512_store_ps(row, _mm512_setzero_ps());
+  }
+}
+HWY_INLINE void AddRows(float* c, int64_t c_ld, const float (*sums)[kRegisterColumns], int64_t rows, int64_t n) {
+  const __mmask16 live = static_cast<__mmask16>((1 << n) - 1);
+#pragma clang loop unroll(disable)
+  for (int64_t r = 0; r < rows; ++r) {
+    float* const to = c + r * c_ld;
+    _mm512_mask_storeu_ps(to, live, _mm512_add_ps(_mm512_maskz_loadu_ps(live, to), _mm512_load_ps(sums[r])));
+  }
+}
+
 }  // namespace
 }  // namespace quern::simd
 

@@ -15,12 +15,6 @@
 namespace quern::simd {
 namespace {
 
-#if !defined(__AMX_INT8__)
-constexpr int64_t kPanelColumns = 32;
-constexpr int kTileColumns = kTileVectors * kLanes;
-// Words of 16 bits take more registers a step, so fewer rows fit.
-constexpr int kMostRows = kByteDot ? kTileRows : kTileRows > 6 ? 6 : 4;
-
 // The even and the odd bytes of all words, as i16.
 struct Halves {
   VI16 even, odd;
@@ -52,7 +46,6 @@ struct QuadTerm {
       return HalvesOf<kSignedWords>(words);
   }
   static HWY_INLINE auto OfRow(VU words) { return Factor<kSigned>(words); }
-  static HWY_INLINE auto Ones() { return Factor<kSignedPanel>(hn::Set(kU32, 0x01010101u)); }
   static HWY_INLINE auto OfPanel(VU words) {
     return Factor<kSignedPanel>(kTurns ? hn::Xor(words, hn::Set(kU32, 0x80808080u)) : words);
   }
@@ -66,17 +59,10 @@ struct QuadTerm {
   }
 };
 
-// The bytes of the last word of a row that there are, then zeros.
-HWY_INLINE uint32_t LastWord(const char* x, int64_t count) {
-  uint32_t word = 0;
-  for (int64_t i = 0; i < count; ++i) word |= static_cast<uint32_t>(static_cast<uint8_t>(x[i])) << 8 * i;
-  return word;
-}
-
 template <bool kSigned>
 HWY_NOINLINE uint32_t SumOf(const char* x, int64_t k) {
   using Term = QuadTerm<kSigned, !kSigned>;
-  const auto ones = Term::Ones();
+  const auto ones = Term::OfPanel(hn::Set(kU32, 0x01010101u));
   VI32 sums = hn::Zero(DI32());
   int64_t i = 0;
   for (; i + kBytes <= k; i += kBytes)
@@ -85,6 +71,19 @@ HWY_NOINLINE uint32_t SumOf(const char* x, int64_t k) {
 #pragma clang loop vectorize(disable) unroll(disable)
   for (; i < k; ++i) sum += kSigned ? int32_t{static_cast<int8_t>(x[i])} : int32_t{static_cast<uint8_t>(x[i])};
   return static_cast<uint32_t>(sum);
+}
+
+#if !defined(__AMX_INT8__)
+constexpr int64_t kPanelColumns = 32;
+constexpr int kTileColumns = kTileVectors * kLanes;
+// Words of 16 bits take more registers a step, so fewer rows fit.
+constexpr int kMostRows = kByteDot ? kTileRows : kTileRows > 6 ? 6 : 4;
+
+// The bytes of the last word of a row that there are, then zeros.
+HWY_INLINE uint32_t LastWord(const char* x, int64_t count) {
+  uint32_t word = 0;
+  for (int64_t i = 0; i < count; ++i) word |= static_cast<uint32_t>(static_cast<uint8_t>(x[i])) << 8 * i;
+  return word;
 }
 
 // Adds the products of `words` words of R rows and of two vectors of columns, and to row i more[i].
@@ -153,25 +152,16 @@ HWY_INLINE void Multiply(uint32_t* c, int64_t c_ld, const char* x, int64_t x_str
 
 #else
 
-// What `add` adds is so many times the sum of a row: few products have it at this level.
-template <bool kSigned>
-HWY_NOINLINE void AddSums(uint32_t* c, int64_t c_ld, const char* x, int64_t x_stride, int64_t m, int64_t n, int64_t k,
-                          int64_t add) {
-  for (int64_t i = 0; i < m; ++i) {
-    uint32_t sum = 0;
-    for (int64_t p = 0; p < k; ++p) {
-      const char byte = x[i * x_stride + p];
-      sum += static_cast<uint32_t>(kSigned ? int32_t{static_cast<int8_t>(byte)} : int32_t{static_cast<uint8_t>(byte)});
-    }
-    for (int64_t j = 0; j < n; ++j) c[i * c_ld + j] += sum * static_cast<uint32_t>(add);
-  }
-}
-
 template <bool kSigned, bool kSignedPanel>
 HWY_INLINE void Multiply(uint32_t* c, int64_t c_ld, const char* x, int64_t x_stride, const uint32_t* panel, int64_t m,
                          int64_t n, int64_t k, int64_t add) {
-  RowsOnTiles<QuadTiles<kSigned, kSignedPanel> >(c, c_ld, x, x_stride, panel, m, n, k);
-  if (add != 0) AddSums<kSigned>(c, c_ld, x, x_stride, m, n, k, add);
+  using Words = QuadTiles<kSigned, kSignedPanel>;
+  RowsOnTiles<Words>(c, c_ld, x, x_stride, panel, m, n, k);
+  if (add == 0) return;
+  for (int64_t i = 0; i < m; ++i) {
+    const uint32_t more = static_cast<uint32_t>(add) * SumOf<kSigned>(x + i * x_stride, k);
+    for (int64_t j = 0; j < n; ++j) c[i * c_ld + j] += more;
+  }
 }
 #endif
 

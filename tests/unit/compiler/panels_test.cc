@@ -95,6 +95,15 @@ TEST(Products, OfPairsInPanels) {
   return %6
 })",
                 cases);
+  // Panels that are made on the way to the product are made before it.
+  ExpectRight(R"(graph g {
+  %0 = Input() {name = "a"} : bf16[37, 6]
+  %1 = Input() {name = "b"} : bf16[3, 2, 32, 2]
+  %2 = Transpose(%1) {perm = [1, 0, 2, 3]} : bf16[2, 3, 32, 2]
+  %3 = MatMulPanels(%0, %2) {columns = 41} : bf16[37, 41]
+  return %3
+})",
+              {{}});
   Graph g;
   const Value x = g.Input("x", "bf16[40, 768]");
   g.Output("y", g.Op("MatMul", {x, g.Param("w", "bf16[768, 4096]")}));
