@@ -29,7 +29,8 @@ namespace {
 using bench::InTurn, bench::Median, bench::ReadLoop, bench::sink;
 
 using DotTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
-using MmaTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t);
+using MmaTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t,
+                     int64_t, int64_t);
 using PackTile = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
 using FlashTile = void(float*, int64_t, float*, int64_t, float*, int64_t, const void*, int64_t, const void*, int64_t,
                        const void*, int64_t, const void*, int64_t, const void*, int64_t, const void*, int64_t, int64_t,
@@ -151,7 +152,7 @@ class Bench {
     const double operations = 2.0 * m * 32 * k;
     const int repeat = std::max(1, static_cast<int>(2e8 / operations));
     PrintShare("mma_f32", operations * repeat, "\"m\":" + std::to_string(m) + ",\"k\":" + std::to_string(k), [&] {
-      for (int i = 0; i < repeat; ++i) mma(c.floats(), 32, x.data, k * 4, panel.data, 0, m, 32, k);
+      for (int i = 0; i < repeat; ++i) mma(c.floats(), 32, x.data, k * 4, panel.data, 0, m, 32, k, 0, 0, 0);
     });
   }
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "codegen/line_program.h"
+#include "codegen/loops.h"
 
 namespace quern::codegen {
 namespace {
@@ -58,7 +59,6 @@ class Across : public LineProgram {
       block = {kb::For(IndexName(name, i), Low(i), High(i), std::move(block))};
     return block;
   }
-  void Add(kir::Block& block, const kir::Block& more) const { block.insert(block.end(), more.begin(), more.end()); }
 
   kir::ExprRef LaneOf(const std::string& name, DType dtype) const { return kb::At(name, dtype, {Lane()}); }
   State Load(const std::string& name, const std::vector<DType>& types) const {
@@ -107,7 +107,7 @@ class Across : public LineProgram {
     const bool sums = Node(n).op->line->take == nullptr && Node(n).op->line->reduce(Node(n)) == kir::ReduceOp::kSum &&
                       IsFloat(types[0]);
     if (!sums || plan_.line.size() != 1 || view_.UpperBound(plan_.LineElements()) <= 2 * kPartOfSum) {
-      Add(block, FoldInto(name, n, types, k, [&](kir::Block take) { return OnLine(k, std::move(take)); }));
+      Append(block, FoldInto(name, n, types, k, [&](kir::Block take) { return OnLine(k, std::move(take)); }));
       return name;
     }
     const std::string p = absl::StrCat("p", n), of_part = absl::StrCat("part", n);
@@ -131,13 +131,13 @@ class Across : public LineProgram {
     const State next = Take(n, registers ? Held(held, types) : Load(name, types), ElementOf(n), Position(point));
     if (!registers) {
       kir::Block block = {Lanes(Put(name, Start(n)))};
-      Add(block, loops({kb::WithOrigin(Lanes(Put(name, next)), writer_.Origin(n))}));
+      Append(block, loops({kb::WithOrigin(Lanes(Put(name, next)), writer_.Origin(n))}));
       return block;
     }
     kir::Block lane = SetEach(held, Start(n), kb::Var), take = SetAll(held, next, kb::Assign);
     for (kir::StmtRef& statement : take) statement = kb::WithOrigin(statement, writer_.Origin(n));
-    Add(lane, loops(std::move(take)));
-    Add(lane, SetEach(name, Held(held, types), StoreLane()));
+    Append(lane, loops(std::move(take)));
+    Append(lane, SetEach(name, Held(held, types), StoreLane()));
     return {Lanes(std::move(lane))};
   }
 
@@ -181,8 +181,8 @@ class Across : public LineProgram {
     };
     const PointExpr::Point point = PointAt(k);
     expr_.MoveTo(point);
-    Add(block,
-        OnLine(k, {kb::WithOrigin(Lanes({kb::Store(name, place(point), expr_.At({n, 0}))}), writer_.Origin(n))}));
+    Append(block,
+           OnLine(k, {kb::WithOrigin(Lanes({kb::Store(name, place(point), expr_.At({n, 0}))}), writer_.Origin(n))}));
     expr_.Provide({n, 0}, [name, dtype, place](const PointExpr::Point& at) { return kb::At(name, dtype, place(at)); });
   }
 
@@ -215,8 +215,8 @@ class Across : public LineProgram {
     expr_.MoveTo(point);
     const kir::Block stores = Stores([this](Value result) { return plan_.IsLine(result); });
     if (stores.empty()) return;
-    Add(body, stores);
-    Add(block, OnLine("k", {Lanes(std::move(body))}));
+    Append(body, stores);
+    Append(block, OnLine("k", {Lanes(std::move(body))}));
   }
 
   void EmitScan(int n, const ir::LineDef::Scan& scan, const PointExpr::Point& point, kir::Block& before,

@@ -36,6 +36,8 @@ void EmitElements(const RegionView& view, kir::Kernel& kernel, const std::vector
                   const std::function<void(size_t box, const kir::Index& index, kir::Block& block)>& body,
                   const std::function<void(const kir::Index& index, kir::Block& block)>& before = {});
 
+inline void Append(kir::Block& block, const kir::Block& more) { block.insert(block.end(), more.begin(), more.end()); }
+
 bool IsMultiple(const Extent& extent, int64_t of);
 // Of `count` elements from `start` of a dimension those that exist: all, where the dimension is a multiple of `count`
 // and `start` is.

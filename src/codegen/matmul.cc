@@ -176,14 +176,14 @@ Status MatmulKernels::EmitKernel(const std::vector<const MatmulSegment*>& segmen
   std::vector<kir::GridDim> rows;
   if (lines_) rows = lines_->Grid();
   if (row_block_ != 0) rows = {{"mb", kb::Int(0), kb::FromExtent(plan_.rows), row_block_}};
-  const bool inside = lines_ ? plan_.k * total > lines_->ImageElements() : rows_inside_;
+  if (lines_) rows_inside_ = plan_.k * total > lines_->ImageElements();
   std::vector<kir::GridDim>& grid = writer.kernel.grid;
-  if (!inside) grid.insert(grid.end(), rows.begin(), rows.end());
+  if (!rows_inside_) grid.insert(grid.end(), rows.begin(), rows.end());
   if (single)
     grid.push_back({"n0", kb::Int(0), kb::Int(total), chunk});
   else
     grid.push_back({"g", kb::Int(0), kb::Int(total / chunk), 1});
-  if (inside) grid.insert(grid.end(), rows.begin(), rows.end());
+  if (rows_inside_) grid.insert(grid.end(), rows.begin(), rows.end());
 
   // Several segments: g counts chunks, and the first chunk of each is where the one before it ends.
   std::optional<SquareProduct> square;

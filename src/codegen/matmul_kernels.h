@@ -88,11 +88,19 @@ class MatmulKernels {
   int64_t PanelsTogether(int64_t chunk) const;
   // Of so many panels of weights.
   int64_t PanelBytes(int64_t together) const;
-  // The products of rows `x` and those panels, each to a tile of its own. `panel`: what is read of each; `ahead` and
-  // `next` are those of the tile op.
+  // What products ask memory for beside their work: the attributes of the tile op, null where it has none.
+  struct Asked {
+    kir::ExprRef ahead, next, after;
+  };
+  // Of one of the tiles of rows that read `depth` elements of k of the same panels: the first brings them, the others
+  // ask for as much behind them, a share each, where the second cache keeps both. `k` and `count`: what of those
+  // elements the tile op reads; null and 0: all.
+  Asked AskFor(int64_t together, int64_t depth, const kir::ExprRef& tile, const kir::ExprRef& tiles,
+               const kir::ExprRef& k = nullptr, int64_t count = 0) const;
+  // The products of rows `x` and those panels, each to a tile of its own. `panel`: what is read of each.
   kir::StmtRef MultiplyPanels(int root, int64_t together, kir::Slice x,
-                              const std::function<kir::Slice(int64_t part)>& panel, const kir::ExprRef& ahead,
-                              int64_t next, KernelWriter& writer) const;
+                              const std::function<kir::Slice(int64_t part)>& panel, const Asked& asked,
+                              KernelWriter& writer) const;
   // At most so many rows are dotted: kFewRows, or more where what a row gets may depend on how many there are.
   int64_t FewRows() const;
   bool InIntegers() const { return plan_.row->panel == kir::Layout::kPanel16; }
@@ -116,17 +124,22 @@ class MatmulKernels {
   static DepthBlocks CutWindows(const MatmulPlan::Tiles& plan);
   int64_t WindowRows() const;
   int64_t WindowsChunk() const;
-  bool InDepthBlocks() const { return form_ != Form::kFew && depth_ && !depth_->whole(); }
+  bool InDepthBlocks() const { return form_ == Form::kMany && depth_ && !depth_->whole(); }
   kir::Block FillWindows(KernelWriter& writer);
   kir::Block OverDepth(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                        int64_t chunk, kir::Block products);
   static std::string SumName(int root);
-  kir::StmtRef AddToSums(const MatmulSegment& segment, const kir::ExprRef& m, const kir::ExprRef& rows,
+  kir::StmtRef AddToSums(const MatmulSegment& segment, const kir::ExprRef& row, const kir::ExprRef& rows,
                          const kir::ExprRef& f, const kir::ExprRef& columns, int64_t part);
 
   // ---- matmul_lines.cc
   int64_t LinesChunk();
   kir::Block FillLines(KernelWriter& writer);
+  kir::Block LineTiles(const MatmulSegment& segment, int64_t together) const;
+  kir::Block LineProducts(KernelWriter& writer, int root, int64_t together, const kir::ExprRef& n, bool by_runs) const;
+  kir::Block LinesByPanel(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
+                          int64_t together);
+  kir::Block LinesByRuns(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0);
   void EmitLines(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                  int64_t chunk, kir::Block& block);
 
@@ -151,7 +164,7 @@ class MatmulKernels {
   bool prologue_in_chunk_ = false;
   int64_t row_block_ = 0;     // rows of a chunk, where the grid counts blocks of them; 0: a chunk has all rows
   int64_t tile_rows_ = 0;     // rows that one call of a tile takes
-  bool rows_inside_ = false;  // chunks that follow one another have the same columns
+  bool rows_inside_ = false;  // chunks that follow one another have the same columns, so the same panels
 };
 
 // Operands that lie in any order, by MatmulPlan::Form.

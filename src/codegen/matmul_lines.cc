@@ -13,9 +13,21 @@
 //       } }
 //     }
 //   }
+//
+// Where the weights of a panel are too many for the second cache to keep them for all lines, beside those behind them,
+// the loop over h is the outermost, and the sums of a block's tiles lie in scratch meanwhile: what a line of the kernel
+// has is read for all tiles, which ask for the next line's.
+//
+//   alloc s3 : f32[98, 32] = 0
+//   for h in 0..3 { for q in q0 .. q0 + 7 { for c in 0..14 by 14 {
+//     tile t3 : f32[14, 32] = 0
+//     for j in 0..3 { mma_f32 t3 += .. next .. after .. }
+//     map (i, j) in t3 { s3[(q - q0) * 14 + c + i, j] = s3[..] + t3 }
+//   } } }
 #include <algorithm>
 
 #include "base/divide.h"
+#include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
 #include "ir/product.h"
 
@@ -54,30 +66,45 @@ kir::Block MatmulKernels::FillLines(KernelWriter& writer) {
   return lines_->Fill(left);
 }
 
-void MatmulKernels::EmitLines(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
-                              const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
-  const int64_t width = plan_.row->panel_rows, together = PanelsTogether(chunk);
+// The taps of a tile by a line of the kernel.
+kir::Block MatmulKernels::LineProducts(KernelWriter& writer, int root, int64_t together, const kir::ExprRef& n,
+                                       bool by_runs) const {
+  const std::string weights = writer.Input(view_.InputIndex(view_.node(root).inputs[1]));
+  const bool of_all = rows_inside_ && !by_runs;
+  return lines_->Taps([&](kir::Slice x, const kir::ExprRef& k, int64_t count) {
+    const kir::ExprRef at = lines_->RunStart() + k;
+    const auto of = [&](int64_t part) {
+      const kir::ExprRef which =
+          (n + static_cast<double>(part * plan_.row->panel_rows)) / static_cast<double>(ir::kPanelColumns);
+      return kb::SliceOf(weights, {kb::All(), kb::Range(which * static_cast<double>(plan_.k) + at, kb::Int(count))});
+    };
+    const Asked asked = AskFor(together, by_runs ? lines_->RunElements() : plan_.k, lines_->Tile(of_all),
+                               lines_->TileCount(of_all), by_runs ? k : at, count);
+    return MultiplyPanels(root, together, std::move(x), of, asked, writer);
+  });
+}
+
+kir::Block MatmulKernels::LineTiles(const MatmulSegment& segment, int64_t together) const {
+  kir::Block tiles;
+  for (const int root : segment.roots) {
+    for (int64_t part = 0; part < together; ++part)
+      tiles.push_back(kb::Tile(TileName(root, part), {lines_->TileRows(), plan_.row->panel_rows}));
+  }
+  return tiles;
+}
+
+// Panels that the second cache keeps beside those behind them are read whole for each tile.
+kir::Block MatmulKernels::LinesByPanel(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
+                                       const kir::ExprRef& n0, int64_t together) {
+  const int64_t width = plan_.row->panel_rows;
   const kir::ExprRef f = kb::Ref("f"), n = n0 + f;
-  const kir::ExprRef ahead = kb::Select(lines_->IsFirst(), kb::Int(view_.facts.prefetch_ahead), kb::Int(0));
-  kir::Block panel = lines_->Tiles([&](const kir::ExprRef& row, const kir::ExprRef& rows) {
+  return lines_->Tiles([&](const kir::ExprRef& row, const kir::ExprRef& rows) {
     kir::Block tile;
     for (kir::Slice& slice : ResultRectangles(writer, segment, row, lines_->TileRows(), n, together * width))
       tile.push_back(kb::Prefetch(std::move(slice)));
-    for (const int root : segment.roots) {
-      for (int64_t part = 0; part < together; ++part)
-        tile.push_back(kb::Tile(TileName(root, part), {lines_->TileRows(), width}));
-    }
-    for (const int root : segment.roots) {
-      const std::string weights = writer.Input(view_.InputIndex(view_.node(root).inputs[1]));
-      const kir::Block taps = lines_->Taps([&](kir::Slice x, const kir::ExprRef& k, int64_t count) {
-        const auto of = [&](int64_t part) {
-          const kir::ExprRef which = (n + static_cast<double>(part * width)) / static_cast<double>(ir::kPanelColumns);
-          return kb::SliceOf(weights, {kb::All(), kb::Range(which * static_cast<double>(plan_.k) + k, kb::Int(count))});
-        };
-        return MultiplyPanels(root, together, std::move(x), of, ahead, /*next=*/0, writer);
-      });
-      tile.insert(tile.end(), taps.begin(), taps.end());
-    }
+    Append(tile, LineTiles(segment, together));
+    for (const int root : segment.roots)
+      Append(tile, lines_->OverRuns(LineProducts(writer, root, together, n, /*by_runs=*/false)));
     for (int64_t part = 0; part < together; ++part) {
       const kir::ExprRef from = f + static_cast<double>(part * width);
       tile.push_back(Epilogue(writer, expr, segment, row, rows, n0 + from, LiveColumns(segment, n0 + from, width),
@@ -85,9 +112,46 @@ void MatmulKernels::EmitLines(KernelWriter& writer, FusedExpr& expr, const Matmu
     }
     return tile;
   });
+}
+
+// Longer ones line of the kernel by line.
+kir::Block MatmulKernels::LinesByRuns(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
+                                      const kir::ExprRef& n0) {
+  const int64_t width = plan_.row->panel_rows;
+  const kir::ExprRef f = kb::Ref("f"), n = n0 + f, r = kb::Ref("r"), j = kb::Ref("j"), zero = kb::Int(0),
+                     live = LiveColumns(segment, n, width), column = n + j;
+  kir::Block block, zeros;
+  for (const int root : segment.roots) {
+    block.push_back(
+        kb::Alloc(SumName(root), {DType::kF32, {Extent(lines_->RowsOfBlock()), Extent(width)}, kir::Layout::kRow}));
+    zeros.push_back(kb::Store(SumName(root), {r, j}, kb::Num(0, DType::kF32)));
+  }
+  block.push_back(kb::For("r", zero, kb::Int(lines_->RowsOfBlock()), {kb::Vec("j", zero, kb::Int(width), zeros)}));
+  Append(block, lines_->OverRuns(lines_->Tiles([&](const kir::ExprRef&, const kir::ExprRef& rows) {
+    kir::Block tile = LineTiles(segment, 1);
+    for (const int root : segment.roots) Append(tile, LineProducts(writer, root, 1, n, /*by_runs=*/true));
+    tile.push_back(AddToSums(segment, lines_->RowInBlock(), rows, zero, live, 0));
+    return tile;
+  })));
+  Append(block, lines_->Tiles([&](const kir::ExprRef& row, const kir::ExprRef& rows) {
+    kir::Block results = Results(writer, expr, segment, row + r, column, f + j, [&](int root, const kir::ExprRef& at) {
+      return kb::At(SumName(root), DType::kF32,
+                    {lines_->RowInBlock() + r, at == column ? j : InChunk(at, column, j, width)});
+    });
+    return kir::Block{kb::For("r", zero, rows, {kb::Vec("j", zero, live, std::move(results))})};
+  }));
+  return block;
+}
+
+void MatmulKernels::EmitLines(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
+                              const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
+  const bool by_runs = lines_->RunElements() < plan_.k && 2 * PanelBytes(1) > view_.facts.scratch_bytes;
+  const int64_t width = plan_.row->panel_rows, together = by_runs ? 1 : PanelsTogether(chunk);
+  kir::Block panel =
+      by_runs ? LinesByRuns(writer, expr, segment, n0) : LinesByPanel(writer, expr, segment, n0, together);
   // Of a last chunk that is cut short some panels are not there.
   if (segment.columns % chunk != 0 && chunk != width)
-    panel = {kb::If(kb::Call(kir::Op::kLt, {n, kb::Int(segment.columns)}), std::move(panel))};
+    panel = {kb::If(kb::Call(kir::Op::kLt, {n0 + kb::Ref("f"), kb::Int(segment.columns)}), std::move(panel))};
   block.push_back(kb::For("f", kb::Int(0), kb::Int(chunk), std::move(panel), together * width));
 }
 

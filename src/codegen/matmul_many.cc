@@ -88,9 +88,31 @@ int64_t MatmulKernels::PanelBytes(int64_t together) const {
   return together * plan_.row->panel_rows * plan_.k * ScalarBytes(DType::kF32);
 }
 
+MatmulKernels::Asked MatmulKernels::AskFor(int64_t together, int64_t depth, const kir::ExprRef& tile,
+                                           const kir::ExprRef& tiles, const kir::ExprRef& k, int64_t count) const {
+  const int64_t element_bytes = PanelBytes(1) / plan_.k;
+  const kir::ExprRef zero = kb::Int(0), one = kb::Int(1), first = kb::Call(kir::Op::kLt, {tile, one});
+  Asked asked{kb::Select(first, kb::Int(view_.facts.prefetch_ahead), zero), nullptr, nullptr};
+  const int64_t bytes = together * depth * element_bytes, most = view_.facts.scratch_bytes;
+  const bool all_stay = plan_.Columns() / ir::kPanelColumns * PanelBytes(1) < most;
+  const bool read_once = rows_inside_ || depth < plan_.k;
+  if (!read_once || all_stay || 2 * bytes > most) return asked;
+  const kir::ExprRef others = kb::Max(one, tiles - 1.0), share = (kb::Int(bytes) + others - 1.0) / others;
+  asked.next = share;
+  asked.after = (tile - 1.0) * share;
+  if (k != nullptr) {
+    const kir::ExprRef all = kb::Int(depth);
+    asked.next = (share * static_cast<double>(count) + static_cast<double>(depth - 1)) / all;
+    asked.after = asked.after + (kb::Int(depth - count) - k) * static_cast<double>(element_bytes) + share * k / all;
+  }
+  asked.next = kb::Select(first, zero, asked.next);
+  asked.after = kb::Select(first, zero, asked.after);
+  return asked;
+}
+
 kir::StmtRef MatmulKernels::MultiplyPanels(int root, int64_t together, kir::Slice x,
-                                           const std::function<kir::Slice(int64_t part)>& panel,
-                                           const kir::ExprRef& ahead, int64_t next, KernelWriter& writer) const {
+                                           const std::function<kir::Slice(int64_t part)>& panel, const Asked& asked,
+                                           KernelWriter& writer) const {
   const bool pair = together == 2;
   std::vector<std::string> tiles;
   std::vector<kir::Slice> operands = {std::move(x)};
@@ -99,8 +121,12 @@ kir::StmtRef MatmulKernels::MultiplyPanels(int root, int64_t together, kir::Slic
     operands.push_back(panel(part));
   }
   decltype(kir::TileCall::attributes) attributes;
-  if (plan_.row->in_panels()) attributes = {{"ahead", ahead}};
-  if (next > 0) attributes.emplace_back("next", kb::Int(next));
+  const auto attribute = [&](const char* name, const kir::ExprRef& value) {
+    if (value != nullptr) attributes.emplace_back(name, value);
+  };
+  attribute("ahead", asked.ahead);
+  attribute("next", asked.next);
+  attribute("after", asked.after);
   return kb::WithOrigin(kb::CallTile(pair ? "mma_f32_pair" : RowOf(root).mma, std::move(tiles), std::move(operands),
                                      std::move(attributes)),
                         writer.Origin(root));
@@ -215,15 +241,16 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
                                    writer.Origin(root)));
   }
   const kir::ExprRef live_rows = kb::Min(EndRow() - m, kb::Int(step));
-  // The first tile of a chunk brings the panel. Where it is the only one, its blocks of rows ask for the panels behind,
-  // which the second cache keeps beside those that they read.
-  const bool one = step >= ChunkRows();
-  const int64_t panels = PanelBytes(together);
-  const int64_t next = !packs && one && !deep && 2 * panels <= view_.facts.scratch_bytes ? panels : 0;
-  const kir::ExprRef far = kb::Int(view_.facts.prefetch_ahead),
-                     ahead = one ? far
-                                 : kb::Select(kb::Call(kir::Op::kLt, {m, FirstRow() + static_cast<double>(step)}), far,
-                                              kb::Int(0));
+  Asked asked;
+  if (!packs && step >= ChunkRows()) {
+    // Of the only tile blocks of rows, where there are some, are what tiles are elsewhere.
+    asked.ahead = kb::Int(view_.facts.prefetch_ahead);
+    const int64_t panels = PanelBytes(together);
+    if (step > view_.facts.gemm_rows && !deep && 2 * panels <= view_.facts.scratch_bytes) asked.next = kb::Int(panels);
+  } else if (!packs) {
+    const kir::ExprRef first = rows_inside_ ? kb::Int(0) : FirstRow(), each = kb::Int(step);
+    asked = AskFor(together, plan_.k, (m - first) / each, (kb::FromExtent(plan_.rows) + each - 1.0) / each);
+  }
   kir::Block rows;
   for (const int root : segment.roots) {
     if (packs && !deep) rows.push_back(PrefetchNextPanel(writer, root, n, m, step));
@@ -240,12 +267,12 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
           if (packs) return packed(absl::StrCat("p", root));
           return Panel(writer, root, n + static_cast<double>(part * width));
         },
-        ahead, next, writer));
+        asked, writer));
   }
   for (int64_t part = 0; part < together; ++part) {
     const kir::ExprRef from = f + static_cast<double>(part * width), columns = LiveColumns(segment, n0 + from, width);
     rows.push_back(
-        deep ? AddToSums(segment, m, live_rows, from, columns, part)
+        deep ? AddToSums(segment, m - FirstRow(), live_rows, from, columns, part)
              : Epilogue(writer, expr, segment, m, live_rows, n0 + from, columns, width, from + kb::Ref("j"), part));
   }
   panel.push_back(kb::For("m", FirstRow(), EndRow(), std::move(rows), step));

@@ -33,6 +33,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/divide.h"
+#include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
 #include "codegen/product_panels.h"
 #include "codegen/split_sum.h"
@@ -47,8 +48,6 @@ namespace {
 constexpr int64_t kRows = 192;      // of a chunk at most; few fill a panel for little use
 constexpr int64_t kFewerRows = 96;  // where chunks are few, or rows are copied to scratch first
 constexpr int64_t kMostAsked = 32;  // rows of results that a tile asks for
-
-void Add(kir::Block& block, const kir::Block& more) { block.insert(block.end(), more.begin(), more.end()); }
 
 class PanelProduct {
  public:
@@ -135,7 +134,7 @@ kir::Block PanelProduct::Chunk() {
   const Extent rows(rows_of_chunk_);
   if (copies_rows_) block.push_back(kb::Alloc("px", {DType::kF32, {rows, panels_.depth().Most()}, kir::Layout::kRow}));
   if (!Blocked()) {
-    Add(block, RowsPastPanels());
+    Append(block, RowsPastPanels());
     return block;
   }
   const kir::ExprRef r = kb::Ref("r"), c = kb::Ref("c"), n0 = kb::Ref("n0");
@@ -148,8 +147,8 @@ kir::Block PanelProduct::Chunk() {
   block.push_back(
       each({kb::Store("acc", {r, c}, space_.IsOfBytes() ? kb::Int(0, DType::kI32) : kb::Num(0, SumType()))}));
   const int64_t unit = panels_.depth().Unit();
-  Add(block, split_.splits() ? panels_.depth().Over(RowsPastPanels(), split_.First(unit), split_.End(unit))
-                             : panels_.depth().Over(RowsPastPanels()));
+  Append(block, split_.splits() ? panels_.depth().Over(RowsPastPanels(), split_.First(unit), split_.End(unit))
+                                : panels_.depth().Over(RowsPastPanels()));
   block.push_back(each(split_.Finish(kernel_, FirstRow() + r, n0 + c, kb::At("acc", SumType(), {r, c}))));
   return block;
 }
@@ -157,7 +156,7 @@ kir::Block PanelProduct::Chunk() {
 kir::Block PanelProduct::RowsPastPanels() {
   kir::Block block;
   if (copies_rows_) block.push_back(FillRows());
-  Add(block, panels_.Fill());
+  Append(block, panels_.Fill());
   const kir::ExprRef m = kb::Ref("m");
   const kir::Slice x = Rows(m, kb::Int(step_));
   // A tile of rows is read from the nearest cache by all panels but the first.
@@ -177,13 +176,13 @@ kir::Block PanelProduct::RowsPastPanels() {
     tile.push_back(panels_.Multiply(TileName(f), x, f));
     tile.push_back(Finish(f));
     if (panels_.AlwaysLive(f))
-      Add(tiles, tile);
+      Append(tiles, tile);
     else
       tiles.push_back(kb::If(kb::Call(kir::Op::kLt, {n, kb::FromExtent(space_.columns())}), std::move(tile)));
   }
   block.push_back(kb::For("m", FirstRow(), EndRow(), std::move(tiles), step_));
   if (panels_.rest() > 0) {
-    Add(block, panels_.FillRest());
+    Append(block, panels_.FillRest());
     block.push_back(Rest());
   }
   return block;

@@ -168,10 +168,10 @@ kir::Block MatmulKernels::OverDepth(KernelWriter& writer, FusedExpr& expr, const
 
 std::string MatmulKernels::SumName(int root) { return absl::StrCat("s", root, "x"); }
 
-// The tiles of rows m.. and columns n0 + f.. to the sums.
-kir::StmtRef MatmulKernels::AddToSums(const MatmulSegment& segment, const kir::ExprRef& m, const kir::ExprRef& rows,
+// The tiles of rows row.. and columns f.. of a chunk to its sums.
+kir::StmtRef MatmulKernels::AddToSums(const MatmulSegment& segment, const kir::ExprRef& row, const kir::ExprRef& rows,
                                       const kir::ExprRef& f, const kir::ExprRef& columns, int64_t part) {
-  const kir::Index at = {m - FirstRow() + kb::Ref("i"), f + kb::Ref("j")};
+  const kir::Index at = {row + kb::Ref("i"), f + kb::Ref("j")};
   std::vector<std::string> tiles;
   kir::Block body;
   for (const int root : segment.roots) {

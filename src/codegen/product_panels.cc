@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/divide.h"
+#include "codegen/loops.h"
 
 namespace quern::codegen {
 
@@ -14,8 +15,6 @@ namespace {
 constexpr int64_t kColumns = 64;       // of a chunk of two panels, for which rows are read or copied once
 constexpr int64_t kWholeBytes = 4096;  // of a column of a panel, which stays in the second cache beside the rows
 constexpr int64_t kBlockBytes = 2048;  // of a column of a block of k otherwise
-
-void Add(kir::Block& block, const kir::Block& more) { block.insert(block.end(), more.begin(), more.end()); }
 
 DepthBlocks::Limits DepthOf(int64_t bytes) { return {kWholeBytes / bytes, kBlockBytes / bytes}; }
 
@@ -171,7 +170,7 @@ kir::Block ProductPanels::FillFromMemory() {
     const kir::ExprRef n = First(f), live = Live(f);
     block.push_back(Alloc(f));
     if (runs_along_k_) {
-      Add(block, Pack(f, kernel_.Rectangle(1, kb::Range(n, kb::Int(kWidth)), kb::Range(k0, depth))));
+      Append(block, Pack(f, kernel_.Rectangle(1, kb::Range(n, kb::Int(kWidth)), kb::Range(k0, depth))));
     } else if (!InWords()) {
       row.push_back(kb::Vec("pj", zero, live,
                             {kb::Store(Name(f), {j, k}, kb::CastTo(PanelType(), kernel_.Right(k0 + k, n + j)))}));
@@ -179,9 +178,9 @@ kir::Block ProductPanels::FillFromMemory() {
   }
   if (!row.empty()) block.push_back(kb::For("pk", zero, depth, std::move(row)));
   if (!InWords() || runs_along_k_) return block;
-  Add(block, FillWords([&](const kir::ExprRef& at, const kir::ExprRef& column) {
-        return kernel_.Right(k0 + at, kb::Ref("n0") + column);
-      }));
+  Append(block, FillWords([&](const kir::ExprRef& at, const kir::ExprRef& column) {
+           return kernel_.Right(k0 + at, kb::Ref("n0") + column);
+         }));
   return block;
 }
 
@@ -194,11 +193,11 @@ kir::Block ProductPanels::FillComputed() {
   } else if (InWords()) {
     block.push_back(kb::Alloc("pb", {ElementType(), {depth_.Most(), Extent(columns_)}, kir::Layout::kRow}));
   }
-  for (int64_t f = 0; f < columns_; f += kWidth) Add(block, runs_along_k_ ? FillAlongK(f) : FillAlongColumns(f));
+  for (int64_t f = 0; f < columns_; f += kWidth) Append(block, runs_along_k_ ? FillAlongK(f) : FillAlongColumns(f));
   if (!InWords() || runs_along_k_) return block;
-  Add(block, FillWords([&](const kir::ExprRef& at, const kir::ExprRef& column) {
-        return Factor(kb::At("pb", ElementType(), {at, column}), SumType());
-      }));
+  Append(block, FillWords([&](const kir::ExprRef& at, const kir::ExprRef& column) {
+           return Factor(kb::At("pb", ElementType(), {at, column}), SumType());
+         }));
   return block;
 }
 
@@ -226,7 +225,7 @@ kir::Block ProductPanels::FillAlongK(int64_t f) {
       kb::For("pj", zero, live,
               inside.Around(0, inside.loops.size() - 1,
                             {kb::Vec(last.name, last.low, last.high, {kb::Store("pw", {j, inside.k}, element)})}))};
-  Add(block, Pack(f, kb::SliceOf("pw", {kb::Range(zero, live), kb::Range(zero, depth_.Count())})));
+  Append(block, Pack(f, kb::SliceOf("pw", {kb::Range(zero, live), kb::Range(zero, depth_.Count())})));
   return block;
 }
 

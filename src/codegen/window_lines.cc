@@ -245,22 +245,38 @@ kir::Block WindowLines::Fill(ComputedSide& left) const {
 
 int64_t WindowLines::TileRows() const { return EvenStep(places_of_block_, kLeastRows); }
 
-kir::ExprRef WindowLines::IsFirst() const {
-  const kir::ExprRef first = kb::Call(kir::Op::kLt, {kb::Ref("q"), FirstOf("q0", lines_of_block_, lines_) + 1.0});
-  if (TileRows() >= places_of_block_) return first;
-  return kb::Call(kir::Op::kAnd,
-                  {first, kb::Call(kir::Op::kLt, {kb::Ref("c"), FirstPlace() + static_cast<double>(TileRows())})});
+int64_t WindowLines::TilesOfLine(int64_t places) const { return CeilDiv(places, TileRows()); }
+
+kir::ExprRef WindowLines::Tile(bool of_all) const {
+  const kir::ExprRef c = kb::Ref("c"), each = kb::Int(TileRows());
+  if (of_all) return Line() * static_cast<double>(TilesOfLine(places_)) + c / each;
+  const kir::ExprRef line = kb::Ref("q") - FirstOf("q0", lines_of_block_, lines_);
+  return line * static_cast<double>(TilesOfLine(places_of_block_)) + (c - FirstPlace()) / each;
+}
+
+kir::ExprRef WindowLines::TileCount(bool of_all) const {
+  if (of_all) return kb::Int(Product(outer_) * lines_ * TilesOfLine(places_));
+  return (EndLine() - FirstOf("q0", lines_of_block_, lines_)) * static_cast<double>(TilesOfLine(places_of_block_));
+}
+
+kir::ExprRef WindowLines::RowInBlock() const {
+  const kir::ExprRef line = kb::Ref("q") - FirstOf("q0", lines_of_block_, lines_);
+  return line * static_cast<double>(places_of_block_) + (kb::Ref("c") - FirstPlace());
+}
+
+// Of all lines of results the one that the loops are at.
+kir::ExprRef WindowLines::Line() const {
+  const kir::ExprRef q = kb::Ref("q");
+  return outer_.empty() ? q : kb::Ref("o") * static_cast<double>(lines_) + q;
 }
 
 kir::Block WindowLines::Tiles(
     const std::function<kir::Block(const kir::ExprRef& row, const kir::ExprRef& rows)>& body) const {
-  const kir::ExprRef q = kb::Ref("q"), c = kb::Ref("c");
-  kir::ExprRef line = q;
-  if (!outer_.empty()) line = kb::Ref("o") * static_cast<double>(lines_) + q;
+  const kir::ExprRef c = kb::Ref("c");
   const kir::ExprRef rows = kb::Min(EndPlace() - c, kb::Int(TileRows()));
   return {kb::For(
       "q", FirstOf("q0", lines_of_block_, lines_), EndLine(),
-      {kb::For("c", FirstPlace(), EndPlace(), body(line * static_cast<double>(places_) + c, rows), TileRows())})};
+      {kb::For("c", FirstPlace(), EndPlace(), body(Line() * static_cast<double>(places_) + c, rows), TileRows())})};
 }
 
 kir::Block WindowLines::Taps(
@@ -269,10 +285,9 @@ kir::Block WindowLines::Taps(
   const kir::ExprRef line = (kb::Ref("q") - FirstOf("q0", lines_of_block_, lines_)) * static_cast<double>(stride_) +
                             h * static_cast<double>(dilation_),
                      place = c - FirstPlace(), rows = kb::Min(EndPlace() - c, kb::Int(TileRows()));
-  const kir::ExprRef k = (Plane() * static_cast<double>(high_) + h) * static_cast<double>(run_);
   const auto tap = [&](const kir::ExprRef& which, int64_t count) {
     return body(kb::SliceOf("px", {kb::Range(RowOf(line, place + which), rows), kb::Range(kb::Int(0), kb::Int(count))}),
-                k + which * static_cast<double>(row_), count);
+                which * static_cast<double>(row_), count);
   };
   kir::Block taps;
   const int64_t whole = run_ / row_, rest = run_ % row_;
@@ -281,10 +296,18 @@ kir::Block WindowLines::Taps(
   else
     taps.push_back(kb::For("j", kb::Int(0), kb::Int(whole), {tap(j, row_)}));
   if (rest > 0) taps.push_back(tap(kb::Int(whole), rest));
-  taps = {kb::For("h", kb::Int(0), kb::Int(high_), std::move(taps))};
-  for (size_t d = planes_.size(); d-- > 0;)
-    taps = {kb::For(PlaneName(d), kb::Int(0), kb::Int(planes_[d]), std::move(taps))};
   return taps;
+}
+
+kir::ExprRef WindowLines::RunStart() const {
+  return (Plane() * static_cast<double>(high_) + kb::Ref("h")) * static_cast<double>(run_);
+}
+
+kir::Block WindowLines::OverRuns(kir::Block body) const {
+  body = {kb::For("h", kb::Int(0), kb::Int(high_), std::move(body))};
+  for (size_t d = planes_.size(); d-- > 0;)
+    body = {kb::For(PlaneName(d), kb::Int(0), kb::Int(planes_[d]), std::move(body))};
+  return body;
 }
 
 }  // namespace quern::codegen

@@ -43,9 +43,17 @@ class WindowLines {
   // Goes through the places of a block by tiles: `body` is given the first row of the product and how many there are.
   kir::Block Tiles(const std::function<kir::Block(const kir::ExprRef& row, const kir::ExprRef& rows)>& body) const;
   int64_t TileRows() const;
-  // Whether a tile is the first of its block.
-  kir::ExprRef IsFirst() const;
-  // The taps of that tile: `body` is given the rows of "px" and the first k of the weights, and how many.
+  // Which tile of its block that is, or `of_all`, and how many there are; the first of its rows in the block.
+  kir::ExprRef Tile(bool of_all) const;
+  kir::ExprRef TileCount(bool of_all) const;
+  kir::ExprRef RowInBlock() const;
+  int64_t RowsOfBlock() const { return lines_of_block_ * places_of_block_; }
+  // Goes through the lines of the kernel, whose windows are RunElements() each from RunStart() of the weights on.
+  kir::Block OverRuns(kir::Block body) const;
+  int64_t RunElements() const { return run_; }
+  kir::ExprRef RunStart() const;
+  // The taps of a tile and such a line: `body` is given the rows of "px", and which elements of the line of weights,
+  // from k on, how many.
   kir::Block Taps(const std::function<kir::StmtRef(kir::Slice x, const kir::ExprRef& k, int64_t count)>& body) const;
 
  private:
@@ -55,6 +63,8 @@ class WindowLines {
   int64_t PlacesHeld(int64_t places) const { return row_ == run_ ? places : places + CeilDiv(run_, step_) - 1; }
   int64_t BytesHeld(int64_t lines, int64_t places) const;
   bool LoopsOverPlaces() const;
+  int64_t TilesOfLine(int64_t places) const;
+  kir::ExprRef Line() const;
   kir::ExprRef FirstPlace() const;
   kir::ExprRef EndPlace() const;
   kir::ExprRef EndLine() const;

@@ -1,7 +1,8 @@
 // Convolutions that work on each other's images keep them with channels last, [N, s.., C]: rows of windows are then
 // runs of memory, weights are panels that were packed once, and what follows a convolution, a bias by channel and the
 // image of a residual, is element by element over rows of its product. A convolution by itself stays as it is, for
-// turning its image costs more than that saves: unless its weights are more than the image.
+// turning its image costs more than that saves: unless its weights are more than the image, or its windows, which are
+// gathered element by element where channels come first, several times as much as the image.
 //
 //   %2 = Conv(%0, %1)      =>   %2 = Transpose(%0) {perm = [0, 2, 3, 1]}       once for each image that comes in
 //   %3 = Relu(%2)               %3 = Conv(%2, %1) {channels_last = true}
@@ -27,17 +28,22 @@ namespace {
 
 using ir::Value;
 
-constexpr int kTogether = 3;    // convolutions that make it worth while
-constexpr int64_t kLong = 256;  // elements of the windows of one or two, which panels of weights are worth while for
+constexpr int kTogether = 3;      // convolutions that make it worth while
+constexpr int64_t kLong = 256;    // elements of the windows of one or two, which panels of weights are worth while for
+constexpr int64_t kGathered = 6;  // how many times windows are the images that are turned for them, at least
+constexpr int64_t kFewOutputs = 64;  // channels that gathered windows are multiplied by: for more they are soon paid
 
 // What the convolutions of a group have.
 struct Convolutions {
   int count = 0;
   int64_t weights = 0;                // elements
   std::optional<int64_t> images = 0;  // that go in and come out; none where sizes are symbols
+  int64_t windows = 0;                // elements of all that few outputs are gathered for
   bool long_windows = true;
 
-  bool WorthTurning() const { return count >= kTogether || (long_windows && images && weights >= *images); }
+  bool WorthTurning() const {
+    return count >= kTogether || (long_windows && images && (weights >= *images || windows >= kGathered * *images));
+  }
 };
 
 class Layout {
@@ -113,6 +119,17 @@ class Layout {
                         weights.elements().constant() >= kLong * weights.dims[0].constant();
     const Extent images = Type(node.inputs[0]).elements() + node.results[0].elements();
     all.images = all.images && images.is_constant() ? std::optional(*all.images + images.constant()) : std::nullopt;
+    all.windows += WindowElements(node, weights);
+  }
+
+  // What a Conv gathers of its image for a few whole panels of weights that lines of it may be multiplied by; else 0.
+  static int64_t WindowElements(const ir::Node& node, const ir::TensorType& weights) {
+    const ir::TensorType& result = node.results[0];
+    const bool lines = node.op == ir::FindConvolution() && weights.rank() > 3 && node.attributes.Int("groups") == 1;
+    if (!lines || !weights.elements().is_constant() || !result.elements().is_constant()) return 0;
+    const int64_t channels = weights.dims[0].constant();
+    if (channels % ir::kPanelColumns != 0 || channels > kFewOutputs) return 0;
+    return weights.elements().constant() / channels * (result.elements().constant() / channels);
   }
 
   // The operands that are images as the result is, or what it is made of.

@@ -1,9 +1,9 @@
 // GEMM micro-tile: a few rows of activations against one panel of at most 32 rows of a weight.
 //
-//   mma_f32 c += x, w  ahead 0  next 0     c : f32[m, n]   x : f32[m, k]   w : f32[n, k] @kn32
+//   mma_f32 c += x, w  ahead 0  next 0  after 0     c : f32[m, n]   x : f32[m, k]   w : f32[n, k] @kn32
 //
 // A panel that may not be in a near cache is prefetched `ahead` bytes before its first use, past its end too, never
-// loaded there; of the `next` bytes behind it every block of rows asks for some, where there are several.
+// loaded there; of the `next` bytes that lie `after` the first ones behind it every block of rows asks for some.
 #include "kir/tile_op.h"
 
 namespace quern::kir {
@@ -15,7 +15,7 @@ const TileOp& TileOp_mma_f32() {
       .tiles = {{"c", DType::kF32, {"m", "n"}}},
       .operands = {{"x", DType::kF32, {"m", "k"}}, {"w", DType::kF32, {"n", "k"}, Layout::kKn32}},
       .sizes = {"m", "n", "k"},
-      .attributes = {{"ahead", DType::kI64, 0}, {"next", DType::kI64, 0}},
+      .attributes = {{"ahead", DType::kI64, 0}, {"next", DType::kI64, 0}, {"after", DType::kI64, 0}},
       .meaning = R"(
     for r in 0..m {
       for j in 0..n {

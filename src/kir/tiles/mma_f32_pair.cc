@@ -1,7 +1,7 @@
 // The GEMM micro-tile of mma_f32 for two panels at once: of a row that is read once twice as many sums are made, and
 // loads are fewer.
 //
-//   mma_f32_pair c, d += x, w, v  ahead 0  next 0     c, d : f32[m, n]   x : f32[m, k]   w, v : f32[n, k] @kn32
+//   mma_f32_pair c, d += x, w, v  ahead 0  next 0  after 0    c, d : f32[m, n]   x : f32[m, k]   w, v : f32[n, k] @kn32
 //
 // Sums are those of two calls of mma_f32, to the bit. Panels that may not be in a near cache are prefetched as there.
 #include "kir/tile_op.h"
@@ -17,7 +17,7 @@ const TileOp& TileOp_mma_f32_pair() {
                    {"w", DType::kF32, {"n", "k"}, Layout::kKn32},
                    {"v", DType::kF32, {"n", "k"}, Layout::kKn32}},
       .sizes = {"m", "n", "k"},
-      .attributes = {{"ahead", DType::kI64, 0}, {"next", DType::kI64, 0}},
+      .attributes = {{"ahead", DType::kI64, 0}, {"next", DType::kI64, 0}, {"after", DType::kI64, 0}},
       .meaning = R"(
     for r in 0..m {
       for j in 0..n {

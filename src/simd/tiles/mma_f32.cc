@@ -3,7 +3,7 @@
 //   c: f32, c_ld elements between rows; columns n and beyond are not touched. x: f32 rows, x_stride bytes apart.
 //   panel: f32 [k][32], missing columns zero. Any m: blocks of rows are much alike, of at most 12 (AVX-512), 6 or 4
 //   rows. Of a panel that may lie far, `ahead` is how many bytes before their use its lines are prefetched; else 0.
-//   Of `next` bytes behind it each block of rows, where there are several, asks for its share.
+//   Of the `next` bytes that lie `after` the first ones behind it each block of rows asks for its share.
 //
 // qk_mma_f32_pair: the same for two panels, whose sums go to c and d: the bits are those of two calls; `next` bytes are
 // those behind the other one. Where there are 32 registers of 64 bytes, blocks of at most 6 rows by the 64 columns of
@@ -19,8 +19,8 @@ HWY_NOINLINE void OnePanel(float* c, int64_t c_ld, const void* x, int64_t x_stri
   MultiplyPanel<FloatTerm, true>(c, c_ld, x, x_stride, panel, m, n, k, ahead, behind, next);
 }
 
-HWY_INLINE const char* Behind(const void* panel, int64_t k) {
-  return static_cast<const char*>(panel) + k * kPanelColumns * static_cast<int64_t>(sizeof(float));
+HWY_INLINE const char* Behind(const void* panel, int64_t k, int64_t after) {
+  return static_cast<const char*>(panel) + k * kPanelColumns * static_cast<int64_t>(sizeof(float)) + after;
 }
 
 #if HWY_MAX_BYTES == 64
@@ -46,8 +46,8 @@ HWY_NOINLINE void PairBlock(float* c, int64_t c_ld, float* d, int64_t d_ld, cons
 HWY_INLINE bool SuitsPair(int64_t rows) { return rows >= 2 * kLeastPairRows || rows == 5 || rows == 6; }
 
 HWY_INLINE void MultiplyPair(float* c, int64_t c_ld, float* d, int64_t d_ld, const char* x, int64_t x_stride,
-                             const char* panel, const char* other, int64_t m, int64_t k, int64_t ahead, int64_t next) {
-  const char* const behind = Behind(other, k);
+                             const char* panel, const char* other, int64_t m, int64_t k, int64_t ahead,
+                             const char* behind, int64_t next) {
   const int64_t blocks = (m + kPairRows - 1) / kPairRows;
   int64_t block = 0;
   for (int64_t left = m; left > 0; ++block) {
@@ -57,7 +57,8 @@ HWY_INLINE void MultiplyPair(float* c, int64_t c_ld, float* d, int64_t d_ld, con
         PairBlock<R>(c, c_ld, d, d_ld, x, x_stride, panel, other - panel, k, beside);
       };
       if (next == 0) return with(Nothing());
-      with(block == 0 ? Ask::Both(panel, ahead, behind, next, k, blocks) : Ask::Next(behind, next, k, block, blocks));
+      with(block == 0 && ahead > 0 ? Ask::Both(panel, ahead, behind, next, k, blocks)
+                                   : Ask::Next(behind, next, k, block, blocks));
     };
     switch (rows) {
       case 4: multiply.template operator()<4>(); break;
@@ -75,15 +76,15 @@ HWY_INLINE void MultiplyPair(float* c, int64_t c_ld, float* d, int64_t d_ld, con
 }  // namespace
 
 QUERN_TILE(qk_mma_f32)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                       int64_t n, int64_t k, int64_t ahead, int64_t next) {
-  OnePanel(c, c_ld, x, x_stride, panel, m, n, k, ahead, Behind(panel, k), next);
+                       int64_t n, int64_t k, int64_t ahead, int64_t next, int64_t after) {
+  OnePanel(c, c_ld, x, x_stride, panel, m, n, k, ahead, Behind(panel, k, after), next);
 }
 
 QUERN_TILE(qk_mma_f32_pair)(float* c, int64_t c_ld, float* d, int64_t d_ld, const void* x, int64_t x_stride,
                             const void* panel, int64_t, const void* other, int64_t, int64_t m, int64_t n, int64_t k,
-                            int64_t ahead, int64_t next) {
+                            int64_t ahead, int64_t next, int64_t after) {
+  const char* const behind = Behind(other, k, after);
   const auto one_by_one = [&](int64_t rows) {
-    const char* const behind = Behind(other, k);
     const int64_t half = next / 2;
     OnePanel(c, c_ld, x, x_stride, panel, rows, n, k, ahead, behind, half);
     OnePanel(d, d_ld, x, x_stride, other, rows, n, k, ahead, behind + half, next - half);
@@ -93,13 +94,12 @@ QUERN_TILE(qk_mma_f32_pair)(float* c, int64_t c_ld, float* d, int64_t d_ld, cons
     // Panels that blocks of rows before these have asked for are in the second cache; others come from memory one after
     // the other, for as many rows as there are registers: for half as many they would come twice as fast as it gives
     // them.
-    const bool asked = next > 0 && m > MostRows(x_stride);
-    const int64_t first = ahead > 0 && !asked ? NextRows(m, MostRows(x_stride)) : 0;
-    if (asked ? m >= kAskedPairRows : SuitsPair(m - first)) {
+    const int64_t first = ahead > 0 && next == 0 ? NextRows(m, MostRows(x_stride)) : 0;
+    if (ahead > 0 && next > 0 ? m >= kAskedPairRows : SuitsPair(m - first)) {
       if (first > 0) one_by_one(first);
       return MultiplyPair(c + first * c_ld, c_ld, d + first * d_ld, d_ld,
                           static_cast<const char*>(x) + first * x_stride, x_stride, static_cast<const char*>(panel),
-                          static_cast<const char*>(other), m - first, k, ahead, asked ? next : 0);
+                          static_cast<const char*>(other), m - first, k, ahead, behind, next);
     }
   }
 #endif

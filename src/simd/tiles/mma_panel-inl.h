@@ -118,7 +118,6 @@ HWY_INLINE void MultiplyPanel(T* c, int64_t c_ld, const void* x_any, int64_t x_s
     }
   }
   const int64_t most = MostRows(x_stride), walks = (m + most - 1) / most * ((n + kTileColumns - 1) / kTileColumns);
-  const bool asks = next > 0 && m > most;
   int64_t walk = 0;
   for (int64_t j = 0; j < n; j += kTileColumns) {
     const T* b = static_cast<const T*>(panel) + j;
@@ -133,10 +132,10 @@ HWY_INLINE void MultiplyPanel(T* c, int64_t c_ld, const void* x_any, int64_t x_s
         const bool first = left == m && ahead > 0;
         // Where the last columns fit one vector, the others would be multiplied for nothing.
         if (n - j <= kWide) return multiply.template operator()<1>(Nothing());
-        if (kAsks && (asks || first)) {
-          const Ask ask = !asks   ? Ask::Near(b, ahead)
-                          : first ? Ask::Both(b, ahead, behind, next, k, walks)
-                                  : Ask::Next(behind, next, k, walk, walks);
+        if (kAsks && (next > 0 || first)) {
+          const Ask ask = next == 0 ? Ask::Near(b, ahead)
+                          : first   ? Ask::Both(b, ahead, behind, next, k, walks)
+                                    : Ask::Next(behind, next, k, walk, walks);
           return multiply.template operator()<kTileVectors>(ask);
         }
         multiply.template operator()<kTileVectors>(Nothing());

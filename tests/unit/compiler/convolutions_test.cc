@@ -141,6 +141,10 @@ TEST(Convolutions, OfLines) {
   expect("2, 2, 3, 11, 67", "9, 67, 3, 3, 3", "pads = [1, 1, 1, 1, 1, 1]", "2, 2, 3, 11, 9");
   expect("1, 7, 3, 13, 19", "9, 19, 2, 3, 3", "pads = [0, 1, 1, 1, 1, 1], strides = [2, 1, 1], dilations = [2, 1, 1]",
          "1, 3, 3, 13, 9");
+  // More weights than the second cache keeps: in several blocks of lines, of one line of the kernel.
+  expect("1, 3, 7, 457", "33, 457, 3, 3", "pads = [1, 1, 1, 1]", "1, 3, 7, 33");
+  expect("1, 1, 60, 521", "9, 521, 2, 4", "pads = [0, 1, 1, 0]", "1, 1, 58, 9");
+  expect("1, 67, 521", "9, 521, 8", "", "1, 60, 9");
   // Products that share them, side by side and in one result.
   ExpectRight(R"(graph g {
   %0 = Input() {name = "x"} : f32[2, 5, 13, 67]

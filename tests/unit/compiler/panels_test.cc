@@ -128,6 +128,23 @@ TEST(Products, PanelsAreAskedForWhileOthersAreRead) {
   EXPECT_THAT(kernel(40, 3072), HasSubstr("ahead 8192, next 393216"));
   EXPECT_THAT(kernel(40, 8192), Not(HasSubstr("mma_f32_pair")));
   EXPECT_THAT(kernel(40, 8192), Not(HasSubstr("next")));
+  // Several tiles of rows: the first brings the panels, the others ask for a share each. Blocks of rows that read all
+  // weights again do not, nor where those stay as they are.
+  EXPECT_THAT(kernel(196, 256), HasSubstr("next select(v1, 0, 3856), after select(v1, 0, (v0 - 1) * 3856)"));
+  EXPECT_THAT(kernel(4099, 768), Not(HasSubstr("next")));
+}
+
+// Weights of a line of the kernel are read for all lines of the image, where those of a panel are too many.
+TEST(Convolutions, AskForTheNextLineOfWeights) {
+  const auto kernel = [](int64_t channels) {
+    Graph g;
+    const Value x = g.Input("x", absl::StrFormat("f32[1, 7, 7, %d]", channels));
+    const Value w = g.Param("w", absl::StrFormat("f32[64, %d, 3, 3]", channels));
+    g.Output("y", g.Op("Conv", {x, w}, {{"channels_last", true}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}}));
+    return *g.Dump({.stage = "kir", .kernel = "MatMulPanels"}, {.cpu = "x86-64-v4"});
+  };
+  EXPECT_THAT(kernel(512), HasSubstr("after select(v1, 0, (v0 - 1) * 32768 + (1024 - j * 512) * 128"));
+  EXPECT_THAT(kernel(448), Not(HasSubstr("next")));
 }
 
 // Right sides of many rows that each run has anew: two results of one node, one that is computed, one that two read.

@@ -92,7 +92,7 @@ TEST(TileOps, MeaningsParseAndUseEveryName) {
     for (const char* size : op->sizes) EXPECT_EQ(uses.reads.count(size), 1u) << size;
     for (const TileAttribute& attribute : op->attributes) {
       // Prefetching, and the order of sums, are no part of what it means.
-      constexpr std::string_view kHints[] = {"ahead", "next", "many"};
+      constexpr std::string_view kHints[] = {"ahead", "next", "after", "many"};
       const bool hint = std::ranges::find(kHints, attribute.name) != std::end(kHints);
       EXPECT_EQ(uses.reads.count(attribute.name), hint ? 0u : 1u) << attribute.name;
     }

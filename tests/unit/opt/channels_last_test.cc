@@ -77,13 +77,15 @@ TEST(ChannelsLast, ThroughJoinsAndPools) {
 
 // One convolution of f32[$x] by f32[$w], which gives f32[$y], after the pass.
 std::string One(const std::string& x, const std::string& w, const std::string& y, const std::string& symbols = "") {
-  return After(absl::StrReplaceAll(R"(graph g$s {
+  const bool solid = Count(w, ",") == 4;
+  return After(absl::StrReplaceAll(
+      R"(graph g$s {
   %0 = Input() {name = "x"} : f32[$x]
   %1 = Param() {name = "w"} : f32[$w]
-  %2 = Conv(%0, %1) {pads = [1, 1, 1, 1]} : f32[$y]
+  %2 = Conv(%0, %1) {pads = [$p]} : f32[$y]
   return %2
 })",
-                                   {{"$s", symbols}, {"$x", x}, {"$w", w}, {"$y", y}}));
+      {{"$s", symbols}, {"$x", x}, {"$w", w}, {"$y", y}, {"$p", solid ? "1, 1, 1, 1, 1, 1" : "1, 1, 1, 1"}}));
 }
 
 TEST(ChannelsLast, OfOneWithMoreWeightsThanImage) {
@@ -94,6 +96,18 @@ TEST(ChannelsLast, OfOneWithMoreWeightsThanImage) {
        {One("1, 67, 17, 19", "71, 67, 3, 3", "1, 71, 17, 19"), One("1, 17, 3, 5", "71, 17, 3, 3", "1, 71, 3, 5"),
         One("B, 67, 7, 5", "71, 67, 3, 3", "B, 71, 7, 5", " sym B in 1..")})
     EXPECT_EQ(Count(kept, "Transpose("), 0) << kept;
+}
+
+// Of 27 places of a kernel a few outputs are made: the image is turned once, not gathered 27 times.
+TEST(ChannelsLast, OfOneWithManyMoreWindowsThanImage) {
+  const auto transposes = [](const std::string& x, const std::string& w, const std::string& y) {
+    return Count(One(x, w, y), "Transpose(");
+  };
+  EXPECT_EQ(transposes("1, 33, 7, 15, 17", "32, 33, 3, 3, 3", "1, 32, 7, 15, 17"), 2);
+  EXPECT_EQ(transposes("1, 33, 7, 15, 17", "31, 33, 3, 3, 3", "1, 31, 7, 15, 17"), 0);  // panels that are not full
+  EXPECT_EQ(transposes("1, 33, 7, 15, 17", "96, 33, 3, 3, 3", "1, 96, 7, 15, 17"), 0);  // more outputs
+  EXPECT_EQ(transposes("1, 33, 99, 97", "32, 33, 3, 3", "1, 32, 99, 97"), 0);           // few places
+  EXPECT_EQ(transposes("1, 9, 7, 15, 17", "32, 9, 3, 3, 3", "1, 32, 7, 15, 17"), 0);    // short windows
 }
 
 TEST(ChannelsLast, NotWhereItDoesNotPay) {

@@ -15,7 +15,7 @@ namespace {
 using DotTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
 using MmaF64Tile = void(double*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t);
 using MmaF32Tile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t,
-                        int64_t);
+                        int64_t, int64_t);
 using PackTile = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
 
 constexpr uint32_t kSeed = 20240613;
@@ -131,7 +131,7 @@ void CheckMma(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t c
     Tile<MmaF64Tile>("qk_mma_f64", level)(c.data(), c_ld, x.data(), x_row * sizeof(T), panel.data(), 0, m, n, k);
   else
     Tile<MmaF32Tile>("qk_mma_f32", level)(c.data(), c_ld, x.data(), x_row * sizeof(T), panel.data(), 0, m, n, k,
-                                          m % 2 * 8192, m % 3 * k * 64);
+                                          m % 2 * 8192, m % 3 * k * 64, m % 5 * 64);
   for (int64_t i = 0; i < c.size(); ++i) {
     const int64_t r = i / c_ld, j = i % c_ld;
     if (j >= n) {
@@ -165,7 +165,7 @@ void CheckMmas() {
 TEST(MmaF32, EqualsDouble) { CheckMmas<float>(); }
 
 using TwoPanelsTile = void(float*, int64_t, float*, int64_t, const void*, int64_t, const void*, int64_t, const void*,
-                           int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+                           int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
 
 // Two panels at once are what each is by itself, to the bit, and nothing beside them is written.
 TEST(MmaF32Pair, IsTwoPanelsToTheBit) {
@@ -176,14 +176,15 @@ TEST(MmaF32Pair, IsTwoPanelsToTheBit) {
     for (int64_t m = 1; m <= 37; ++m) {
       for (const int64_t n : {32, 17}) {
         for (const int64_t k : {1, 7, 67}) {
-          for (const auto& [ahead, next] : {std::pair{0, 0}, {8192, 0}, {8192, 1000}, {8192, 8192}}) {
+          for (const auto& [ahead, next] : {std::pair{0, 0}, {8192, 0}, {8192, 1000}, {8192, 8192}, {0, 1000}}) {
             const int64_t c_ld = 37, d_ld = 32, x_row = k + 3;
             Guarded<float> c((m - 1) * c_ld + n), d((m - 1) * d_ld + n), x((m - 1) * x_row + k), v(k * 32), w(k * 32);
             for (Guarded<float>* const values : {&c, &d, &x, &v, &w}) numbers.Fill(values->data(), values->size());
             std::vector<float> c_want(c.data(), c.data() + c.size()), d_want(d.data(), d.data() + d.size());
-            mma(c_want.data(), c_ld, x.data(), x_row * 4, v.data(), 0, m, n, k, 0, 0);
-            mma(d_want.data(), d_ld, x.data(), x_row * 4, w.data(), 0, m, n, k, 0, 0);
-            pair(c.data(), c_ld, d.data(), d_ld, x.data(), x_row * 4, v.data(), 0, w.data(), 0, m, n, k, ahead, next);
+            mma(c_want.data(), c_ld, x.data(), x_row * 4, v.data(), 0, m, n, k, 0, 0, 0);
+            mma(d_want.data(), d_ld, x.data(), x_row * 4, w.data(), 0, m, n, k, 0, 0, 0);
+            pair(c.data(), c_ld, d.data(), d_ld, x.data(), x_row * 4, v.data(), 0, w.data(), 0, m, n, k, ahead, next,
+                 next / 2);
             for (int64_t i = 0; i < c.size(); ++i)
               ASSERT_EQ(c[i], c_want[i]) << level << " m " << m << " n " << n << " k " << k << " at " << i;
             for (int64_t i = 0; i < d.size(); ++i)
