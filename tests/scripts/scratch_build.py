@@ -4,7 +4,8 @@ import os
 import shutil
 import subprocess
 
-FOLDERS = ("src", "include", "cmake", "tests", "tools", "models", "scripts", "docs")
+FOLDERS = ("src", "include", "cmake", "tests", "tools", "models", "scripts", "docs", "examples")
+FILES = ("CMakeLists.txt", "LICENSE")  # what configuring asks for
 KEPT = ("CMAKE_BUILD_TYPE", "CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER", "CMAKE_C_COMPILER_LAUNCHER",
         "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_EXE_LINKER_FLAGS", "CMAKE_SHARED_LINKER_FLAGS",
         "CMAKE_CXX_FLAGS_RELWITHDEBINFO", "CMAKE_CXX_FLAGS_DEBUG", "QUERN_SANITIZE")
@@ -20,7 +21,8 @@ def copy_tree(source, copy):
     for folder in FOLDERS:
         shutil.copytree(os.path.join(source, folder), os.path.join(copy, folder), copy_function=copy_changed,
                         dirs_exist_ok=True)
-    copy_changed(os.path.join(source, "CMakeLists.txt"), os.path.join(copy, "CMakeLists.txt"))
+    for file in FILES:
+        copy_changed(os.path.join(source, file), os.path.join(copy, file))
 
 
 def environment(copy):
