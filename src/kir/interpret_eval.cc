@@ -146,7 +146,12 @@ double Machine::Real(const Node& node) {
     }
     case NodeKind::kCast: {
       const Node& arg = *node.args[0];
-      if (IsFloat(arg.dtype)) return RoundReal(node.dtype, RoundReal(arg.dtype, Real(arg)));
+      if (IsFloat(arg.dtype)) {
+        // What was loaded or cast is a value of its dtype already; most of all casts are of halves just loaded.
+        const bool rounded = arg.kind == NodeKind::kLoad || arg.kind == NodeKind::kCast;
+        const double value = Real(arg);
+        return RoundReal(node.dtype, rounded ? value : RoundReal(arg.dtype, value));
+      }
       // Of 64 bits, a double first would round twice.
       const int64_t value = node.dtype == DType::kF64 ? Integer(arg) : KeepRounding(Integer(arg), arg.dtype);
       return RoundReal(node.dtype, arg.dtype == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(value))

@@ -4,7 +4,10 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "codegen/matmul_plan.h"
+#include "compiler/model.h"
 #include "hir/block.h"
+#include "support/environment.h"
 
 namespace quern {
 
@@ -61,6 +64,29 @@ StatusOr<Binding> SizesFor(const lir::Plan& plan, uint64_t seed) {
     if (allowed) return binding;
   }
   return absl::InternalError(absl::StrCat("no sizes found for ", plan.name));
+}
+
+namespace {
+
+bool ChecksAll(DType format) { return !IsBlock(format) || testing::FromEnvironment("QUERN_LONG_TESTS", 0) > 0; }
+
+}  // namespace
+
+bool ChecksSteps(DType format, const SymbolRanges& guard) {
+  if (ChecksAll(format)) return true;
+  std::vector<SymbolRanges> alike;
+  const auto rows = [](const SymbolRanges& steps) {
+    const int64_t least = steps.at(models::kSequenceSymbol).low;
+    return least > codegen::kMostFewRows ? 2 : least > codegen::kFewRows ? 1 : 0;
+  };
+  for (const SymbolRanges& each : compiler::StepGuards(/*invariant=*/false)) {
+    if (rows(each) == rows(guard)) alike.push_back(each);
+  }
+  return alike[static_cast<size_t>(format) % alike.size()] == guard;
+}
+
+bool ChecksWay(DType format, size_t way, size_t count) {
+  return ChecksAll(format) || static_cast<size_t>(format) % count == way;
 }
 
 }  // namespace quern

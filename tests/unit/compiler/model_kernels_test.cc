@@ -3,9 +3,9 @@
 // Models are planned as a session plans them: for each guard over the length of a step, with int8 and with f32
 // activations, with the row blocks of each CPU level. Of what the plans hold, each distinct kernel runs once on random
 // memory, at sizes that the plan allows. The bundled model takes part once for each format of weights, so nothing
-// depends on files.
+// depends on files: of block formats with some of the steps and levels each.
 //
-// QUERN_KERNEL_SEED=n draws other memory and sizes.
+// QUERN_KERNEL_SEED=n draws other memory and sizes; QUERN_LONG_TESTS=1 checks every format with all steps and levels.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -30,13 +30,15 @@ constexpr size_t kBatch = 32;  // kernels a C file
 // Distinct kernels, and what to run them on.
 class Kernels {
  public:
-  // All kernels that a session of this model may run.
-  Status AddModel(const hir::Module& module) {
+  // All kernels that a session of this model may run; of one with weights of a block format some (ChecksSteps).
+  Status AddModel(const hir::Module& module, DType format = DType::kF32) {
     std::set<std::tuple<int, int, bool, bool>> levels;
     for (const cpu::Target& target : cpu::Targets())
       levels.emplace(target.integer_rows, target.word_rows, target.bf16_pairs, target.any_signs);
     for (const bool exact : {false, true}) {
+      size_t way = 0;
       for (const auto& [rows, word_rows, pairs, signs] : levels) {
+        if (!ChecksWay(format, way++, levels.size())) continue;
         compiler::PipelineOptions options;
         options.verify_steps = true;
         options.exact = exact;
@@ -46,6 +48,7 @@ class Kernels {
         options.facts.any_signs = signs;
         QUERN_ASSIGN(const ir::Graph graph, compiler::PrepareGraph(module, options));
         for (const SymbolRanges& guard : compiler::StepGuards(/*invariant=*/false)) {
+          if (!ChecksSteps(format, guard)) continue;
           QUERN_ASSIGN(const compiler::PlannedVariant planned, compiler::PlanVariant(graph, guard, options));
           QUERN_RETURN_IF_ERROR(AddPlan(planned.plan));
         }
@@ -102,7 +105,7 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
     for (const hir::Module* module : {&model->spec.module, &precise->spec.module}) {
       const auto weighed = WithWeights(*module, format);
       ASSERT_TRUE(weighed.ok()) << weighed.status();
-      const Status added = kernels.AddModel(*weighed);
+      const Status added = kernels.AddModel(*weighed, format);
       ASSERT_TRUE(added.ok()) << Row(format).name << ": " << added;
     }
   }
