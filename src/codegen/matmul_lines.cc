@@ -15,14 +15,14 @@
 //   }
 //
 // Where the weights of a panel are too many for the second cache to keep them for all lines, beside those behind them,
-// the loop over h is the outermost, and the sums of a block's tiles lie in scratch meanwhile: what a line of the kernel
-// has is read for all tiles, which ask for the next line's.
+// and the image so small that a block has all of it, the loop over h is the outermost, and the sums of all tiles lie in
+// scratch meanwhile: what a line of the kernel has is read for all tiles, which ask for the next line's.
 //
-//   alloc s3 : f32[98, 32] = 0
-//   for h in 0..3 { for q in q0 .. q0 + 7 { for c in 0..14 by 14 {
-//     tile t3 : f32[14, 32] = 0
+//   alloc s3 : f32[49, 32] = 0
+//   for h in 0..3 { for q in 0..7 { for c in 0..7 by 7 {
+//     tile t3 : f32[7, 32] = 0
 //     for j in 0..3 { mma_f32 t3 += .. next .. after .. }
-//     map (i, j) in t3 { s3[(q - q0) * 14 + c + i, j] = s3[..] + t3 }
+//     map (i, j) in t3 { s3[q * 7 + c + i, j] = s3[..] + t3 }
 //   } } }
 #include <algorithm>
 
@@ -145,7 +145,8 @@ kir::Block MatmulKernels::LinesByRuns(KernelWriter& writer, FusedExpr& expr, con
 
 void MatmulKernels::EmitLines(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment,
                               const kir::ExprRef& n0, int64_t chunk, kir::Block& block) {
-  const bool by_runs = lines_->RunElements() < plan_.k && 2 * PanelBytes(1) > view_.facts.scratch_bytes;
+  const bool long_panel = lines_->RunElements() < plan_.k && 2 * PanelBytes(1) > view_.facts.scratch_bytes;
+  const bool by_runs = long_panel && lines_->HoldsImage();  // larger images make up for what they wait
   const int64_t width = plan_.row->panel_rows, together = by_runs ? 1 : PanelsTogether(chunk);
   kir::Block panel =
       by_runs ? LinesByRuns(writer, expr, segment, n0) : LinesByPanel(writer, expr, segment, n0, together);

@@ -48,6 +48,7 @@ class WindowLines {
   kir::ExprRef TileCount(bool of_all) const;
   kir::ExprRef RowInBlock() const;
   int64_t RowsOfBlock() const { return lines_of_block_ * places_of_block_; }
+  bool HoldsImage() const { return RowsOfBlock() == lines_ * places_; }  // a block
   // Goes through the lines of the kernel, whose windows are RunElements() each from RunStart() of the weights on.
   kir::Block OverRuns(kir::Block body) const;
   int64_t RunElements() const { return run_; }
