@@ -11,6 +11,7 @@
 #include "compiler/model.h"
 #include "compiler/observing.h"
 #include "compiler/public_error.h"
+#include "compiler/text_chunks.h"
 #include "hir/module.h"
 #include "import/importance.h"
 #include "ir/column_squares.h"
@@ -18,8 +19,6 @@
 
 namespace quern {
 namespace {
-
-constexpr int64_t kUsualChunk = 512;
 
 // What weights of products are multiplied with, as two outputs of the graph; of one matrix `counts` is none, and its
 // count that of the rows.
@@ -111,15 +110,8 @@ class Collector {
       return absl::InvalidArgumentError(
           absl::StrFormat("adapter %s: an importance matrix is of the model's own weights", options.lora[0].path));
     }
-    if (options.context == 0) {
-      QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, options));
-      options.context = std::min(kUsualChunk, opened.spec.context);
-    }
+    QUERN_ASSIGN(options, compiler::ForChunks(path, options));
     QUERN_ASSIGN(compiler::OpenedModel opened, compiler::OpenModel(path, options));
-    if (opened.spec.encoder) {
-      return absl::UnimplementedError(
-          absl::StrFormat("%s: the architecture %s is an encoder", path, opened.spec.architecture));
-    }
     Collector collector;
     QUERN_ASSIGN(ir::Graph graph, hir::LowerForAutodiff(opened.spec.module));
     QUERN_ASSIGN(graph, Summing(std::move(graph), *opened.file, asked.output).Make(collector.summed_));
@@ -197,23 +189,15 @@ StatusOr<ImportanceReport> Collect(const std::string& path, std::string_view tex
   std::vector<std::string> inputs;
   for (const ModelFile::Weights& weights : opened.file->weights()) inputs.push_back(weights.path);
   QUERN_RETURN_IF_ERROR(CheckOutput(out, inputs));
-  QUERN_ASSIGN(const auto tokenizer, compiler::TokenizerOf(opened.file, opened.spec.vocabulary));
-  std::vector<int32_t> ids = tokenizer->Encode(text, {.add_special = true, .parse_special = options.parse_special});
-  const auto chunk = static_cast<size_t>(opened.spec.context);
-  if (ids.size() < chunk) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("the text has %u tokens, less than a chunk of %u (--context)", ids.size(), chunk));
-  }
-  size_t chunks = ids.size() / chunk;
-  if (options.chunks > 0) chunks = std::min(chunks, static_cast<size_t>(options.chunks));
-  for (size_t c = 0; c < chunks; ++c) {
-    if (tokenizer->vocabulary().add_begin()) ids[c * chunk] = tokenizer->vocabulary().begin();
-    QUERN_RETURN_IF_ERROR(collector.Run(std::span<const int32_t>(ids).subspan(c * chunk, chunk)));
-    if (options.progress) options.progress(static_cast<int64_t>(c) + 1, static_cast<int64_t>(chunks));
+  QUERN_ASSIGN(const compiler::TextChunks chunks,
+               compiler::CutText(opened, text, options.chunks, options.parse_special));
+  for (int64_t c = 0; c < chunks.count; ++c) {
+    QUERN_RETURN_IF_ERROR(collector.Run(chunks.at(c)));
+    if (options.progress) options.progress(c + 1, chunks.count);
   }
   ImportanceMatrix matrix;
-  matrix.chunks = static_cast<int64_t>(chunks);
-  matrix.chunk_size = opened.spec.context;
+  matrix.chunks = chunks.count;
+  matrix.chunk_size = chunks.chunk;
   if (!options.dataset.empty()) matrix.datasets.push_back(options.dataset);
   collector.AddTo(matrix);
   QUERN_RETURN_IF_ERROR(WriteFile(out, ImportanceFile(matrix), inputs));

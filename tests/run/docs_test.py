@@ -28,8 +28,8 @@ PATH = re.compile(r"(?<![\w./-])(?:" + "|".join(FOLDERS) + r")/[\w./*+-]*")
 # Verbs, and verbs of verbs.
 COMMANDS = ("bench", "cache clear", "cache explain", "cache gc", "cache list", "cache verify", "cache", "calibrate",
             "chat", "compile", "completion bash", "completion zsh", "completion", "convert", "diff", "dispatch", "dump",
-            "embed", "imatrix", "inspect", "kernel", "man", "ops", "plan", "profile", "quantise", "reduce", "replay",
-            "run", "serve", "tokenize")
+            "embed", "imatrix", "inspect", "kernel", "man", "ops", "perplexity", "plan", "profile", "quantise",
+            "reduce", "replay", "run", "serve", "tokenize")
 COMMAND = re.compile(r"(?:^|[\s/])quern(?: (" + "|".join(COMMANDS) + r"))?(?= |$)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 

@@ -1,6 +1,6 @@
-// The command line: quern run | chat | serve | embed | tokenize | quantise | imatrix | calibrate | inspect | dump |
-// ops | compile | profile | bench | plan | dispatch | kernel | convert | diff | cache | replay | reduce | completion |
-// man.
+// The command line: quern run | chat | serve | embed | tokenize | quantise | imatrix | perplexity | calibrate |
+// inspect | dump | ops | compile | profile | bench | plan | dispatch | kernel | convert | diff | cache | replay |
+// reduce | completion | man.
 // Results go to standard output, everything else to standard error; bad input is one sentence and exit code 1, a wrong
 // command line 2.
 
@@ -24,6 +24,7 @@
 #include "imatrix.h"
 #include "kernel.h"
 #include "model_options.h"
+#include "perplexity.h"
 #include "plan.h"
 #include "profile.h"
 #include "quantise.h"
@@ -58,6 +59,7 @@ int main(int argc, char** argv) {
   ServeCommand serve_command(app);
   QuantiseCommand quantise_command(app);
   ImatrixCommand imatrix_command(app);
+  PerplexityCommand perplexity_command(app);
   CalibrateCommand calibrate_command(app);
   CLI::App* inspect_command = app.add_subcommand("inspect", "metadata and tensors of a model file, what is in a graph");
   inspect_command
@@ -124,6 +126,10 @@ int main(int argc, char** argv) {
   }
   if (imatrix_command.parsed()) {
     const quern::Result<void> ran = imatrix_command.Run();
+    return ran.ok() ? Finish() : Fail(ran.details());
+  }
+  if (perplexity_command.parsed()) {
+    const quern::Result<void> ran = perplexity_command.Run();
     return ran.ok() ? Finish() : Fail(ran.details());
   }
   if (calibrate_command.parsed()) {
