@@ -25,6 +25,10 @@
 
 namespace quern::codegen {
 
+// Rows of a tile, up to `most`, by which `rows` take the least: a last tile of few rows costs nearly what a whole one
+// does, and each as much as some of a row besides.
+int64_t EvenTile(int64_t rows, int64_t most);
+
 class MatmulKernels {
  public:
   MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& plan);

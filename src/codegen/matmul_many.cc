@@ -27,9 +27,10 @@ constexpr int64_t kPanelRows = 64;     // that a panel of weights is brought fro
 constexpr int64_t kDeep = 512;         // elements of k: a panel that the first cache does not keep
 constexpr int64_t kDepthBlock = 2048;  // elements of k of a panel, where one of all of them does not fit
 
-// Rows of a tile, up to `most`, by which `rows` take the least: a last tile of few rows costs nearly what a whole one
-// does, and each as much as some of a row besides.
+}  // namespace
+
 int64_t EvenTile(int64_t rows, int64_t most) {
+  // Of each tile, beside its rows; of two lengths the greater, unless the other takes that much less.
   constexpr double kBesides = 0.7, kWorth = 0.98;
   const auto cost = [&](int64_t step) {
     return static_cast<double>(CeilDiv(rows, step)) * (static_cast<double>(step) + kBesides);
@@ -40,8 +41,6 @@ int64_t EvenTile(int64_t rows, int64_t most) {
   }
   return std::min(best, rows);
 }
-
-}  // namespace
 
 bool MatmulKernels::PanelsFit() const {
   if (plan_.row->in_panels() || plan_.windows) return true;

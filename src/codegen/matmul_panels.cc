@@ -82,7 +82,7 @@ class PanelProduct {
   ProductPanels panels_;
   const SplitSum split_;
   const bool copies_rows_;  // the left side, of short floats that are not f32
-  const int64_t step_;      // rows of a tile
+  int64_t step_;            // rows of a tile
   int64_t rows_of_chunk_;
 };
 
@@ -110,7 +110,10 @@ void PanelProduct::ChooseRows() {
   const bool few = BoundedElements(chunks, view_.ranges) < kChunksWanted;
   const int64_t most = ((few && !panels_.computed()) || copies_rows_ ? kFewerRows : kRows) / step_ * step_;
   rows_of_chunk_ = rows;
-  if (rows <= most || (rows <= kRows && !copies_rows_ && most_have_work)) return;
+  if (rows <= most || (rows <= kRows && !copies_rows_ && most_have_work)) {
+    if (m.is_constant() && !panels_.InWords()) step_ = EvenTile(rows, step_);
+    return;
+  }
   // Blocks of much the same length.
   const int64_t even = m.is_constant() ? CeilDiv(rows, CeilDiv(rows, most)) : most;
   rows_of_chunk_ = CeilDiv(even, step_) * step_;

@@ -304,6 +304,8 @@ ROWS = [
         "compiler_test", "Products.PanelsAreAskedForWhileOthersAreRead"),
     Row("src/codegen/matmul_many.cc", "!deep && 2 * panels <= view_.facts.scratch_bytes", "!deep", "compiler_test",
         "Products.PanelsAreAskedForWhileOthersAreRead"),
+    Row("src/codegen/matmul_panels.cc", "step_ = EvenTile(rows, step_);", "step_ = std::min(rows, step_);",
+        "compiler_test", "Products.TilesOfRowsAreMuchAlike"),
     Row("src/codegen/matmul_many.cc", "rows_inside_ || depth < plan_.k", "true", "compiler_test",
         "Products.PanelsAreAskedForWhileOthersAreRead"),
     Row("src/codegen/matmul_lines.cc", "by_runs ? lines_->RunElements() : plan_.k", "plan_.k", "compiler_test",

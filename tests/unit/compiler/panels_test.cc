@@ -134,6 +134,18 @@ TEST(Products, PanelsAreAskedForWhileOthersAreRead) {
   EXPECT_THAT(kernel(4099, 768), Not(HasSubstr("next")));
 }
 
+// A last tile of a few rows would take nearly as long as a whole one.
+TEST(Products, TilesOfRowsAreMuchAlike) {
+  const auto kernel = [](int64_t rows) {
+    Graph g;
+    const Value x = g.Input("x", absl::StrFormat("f32[%d, 64]", rows));
+    g.Output("y", g.Op("MatMul", {x, g.Input("w", "f32[64, 4096]")}));
+    return *g.Dump({.stage = "kir", .kernel = "MatMul"}, {.cpu = "x86-64-v4"});
+  };
+  EXPECT_THAT(kernel(64), HasSubstr("for m in 0..64 by 11 {"));
+  EXPECT_THAT(kernel(60), HasSubstr("for m in 0..60 by 12 {"));
+}
+
 // Weights of a line of the kernel are read for all lines of the image, where those of a panel are too many.
 TEST(Convolutions, AskForTheNextLineOfWeights) {
   const auto kernel = [](int64_t channels) {
