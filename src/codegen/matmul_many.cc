@@ -242,7 +242,7 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
   const kir::ExprRef live_rows = kb::Min(EndRow() - m, kb::Int(step));
   Asked asked;
   if (!packs && step >= ChunkRows()) {
-    // Of the only tile blocks of rows, where there are some, are what tiles are elsewhere.
+    // The only tile: its blocks of rows, where it has several, ask as tiles do elsewhere.
     asked.ahead = kb::Int(view_.facts.prefetch_ahead);
     const int64_t panels = PanelBytes(together);
     if (step > view_.facts.gemm_rows && !deep && 2 * panels <= view_.facts.scratch_bytes) asked.next = kb::Int(panels);
