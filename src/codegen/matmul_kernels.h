@@ -132,6 +132,11 @@ class MatmulKernels {
   kir::Block FillWindows(KernelWriter& writer);
   kir::Block OverDepth(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                        int64_t chunk, kir::Block products);
+  // Sums of a segment in scratch: declared, with zeros that `each` stores at r and c of all that are; and those of a
+  // row of scratch, where `column` is at `place` of `width` columns.
+  static kir::Block SumsFromZero(const MatmulSegment& segment, int64_t rows, int64_t columns,
+                                 const std::function<kir::StmtRef(kir::Block)>& each);
+  static Sum SumsAt(kir::ExprRef row, kir::ExprRef column, kir::ExprRef place, int64_t width);
   static std::string SumName(int root);
   kir::StmtRef AddToSums(const MatmulSegment& segment, const kir::ExprRef& row, const kir::ExprRef& rows,
                          const kir::ExprRef& f, const kir::ExprRef& columns, int64_t part);

@@ -120,13 +120,9 @@ kir::Block MatmulKernels::LinesByRuns(KernelWriter& writer, FusedExpr& expr, con
   const int64_t width = plan_.row->panel_rows;
   const kir::ExprRef f = kb::Ref("f"), n = n0 + f, r = kb::Ref("r"), j = kb::Ref("j"), zero = kb::Int(0),
                      live = LiveColumns(segment, n, width), column = n + j;
-  kir::Block block, zeros;
-  for (const int root : segment.roots) {
-    block.push_back(
-        kb::Alloc(SumName(root), {DType::kF32, {Extent(lines_->RowsOfBlock()), Extent(width)}, kir::Layout::kRow}));
-    zeros.push_back(kb::Store(SumName(root), {r, j}, kb::Num(0, DType::kF32)));
-  }
-  block.push_back(kb::For("r", zero, kb::Int(lines_->RowsOfBlock()), {kb::Vec("j", zero, kb::Int(width), zeros)}));
+  kir::Block block = SumsFromZero(segment, lines_->RowsOfBlock(), width, [&](kir::Block zeros) {
+    return kb::For("r", zero, kb::Int(lines_->RowsOfBlock()), {kb::Vec("c", zero, kb::Int(width), std::move(zeros))});
+  });
   Append(block, lines_->OverRuns(lines_->Tiles([&](const kir::ExprRef&, const kir::ExprRef& rows) {
     kir::Block tile = LineTiles(segment, 1);
     for (const int root : segment.roots) Append(tile, LineProducts(writer, root, 1, n, /*by_runs=*/true));
@@ -134,10 +130,8 @@ kir::Block MatmulKernels::LinesByRuns(KernelWriter& writer, FusedExpr& expr, con
     return tile;
   })));
   Append(block, lines_->Tiles([&](const kir::ExprRef& row, const kir::ExprRef& rows) {
-    kir::Block results = Results(writer, expr, segment, row + r, column, f + j, [&](int root, const kir::ExprRef& at) {
-      return kb::At(SumName(root), DType::kF32,
-                    {lines_->RowInBlock() + r, at == column ? j : InChunk(at, column, j, width)});
-    });
+    kir::Block results =
+        Results(writer, expr, segment, row + r, column, f + j, SumsAt(lines_->RowInBlock() + r, column, j, width));
     return kir::Block{kb::For("r", zero, rows, {kb::Vec("j", zero, live, std::move(results))})};
   }));
   return block;

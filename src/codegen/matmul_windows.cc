@@ -150,20 +150,30 @@ kir::Block MatmulKernels::OverDepth(KernelWriter& writer, FusedExpr& expr, const
     return kb::For("r", kb::Int(0), EndRow() - FirstRow(),
                    {kb::Vec("c", kb::Int(0), LiveColumns(segment, n0, chunk), std::move(body))});
   };
-  kir::Block block, zeros;
-  for (const int root : segment.roots) {
-    block.push_back(kb::Alloc(SumName(root), {DType::kF32, {Extent(ChunkRows()), Extent(chunk)}, kir::Layout::kRow}));
-    zeros.push_back(kb::Store(SumName(root), {r, c}, kb::Num(0, DType::kF32)));
-  }
-  block.push_back(each(std::move(zeros)));
+  kir::Block block = SumsFromZero(segment, ChunkRows(), chunk, each);
   kir::Block one = plan_.windows ? FillWindows(writer) : kir::Block{};
   one.insert(one.end(), products.begin(), products.end());
   const kir::Block all = depth_->Over(std::move(one));
   block.insert(block.end(), all.begin(), all.end());
-  block.push_back(each(Results(writer, expr, segment, FirstRow() + r, column, c, [&](int root, const kir::ExprRef& at) {
-    return kb::At(SumName(root), DType::kF32, {r, at == column ? c : InChunk(at, column, c, chunk)});
-  })));
+  block.push_back(each(Results(writer, expr, segment, FirstRow() + r, column, c, SumsAt(r, column, c, chunk))));
   return block;
+}
+
+kir::Block MatmulKernels::SumsFromZero(const MatmulSegment& segment, int64_t rows, int64_t columns,
+                                       const std::function<kir::StmtRef(kir::Block)>& each) {
+  kir::Block block, zeros;
+  for (const int root : segment.roots) {
+    block.push_back(kb::Alloc(SumName(root), {DType::kF32, {Extent(rows), Extent(columns)}, kir::Layout::kRow}));
+    zeros.push_back(kb::Store(SumName(root), {kb::Ref("r"), kb::Ref("c")}, kb::Num(0, DType::kF32)));
+  }
+  block.push_back(each(std::move(zeros)));
+  return block;
+}
+
+MatmulKernels::Sum MatmulKernels::SumsAt(kir::ExprRef row, kir::ExprRef column, kir::ExprRef place, int64_t width) {
+  return [=](int root, const kir::ExprRef& at) {
+    return kb::At(SumName(root), DType::kF32, {row, at == column ? place : InChunk(at, column, place, width)});
+  };
 }
 
 std::string MatmulKernels::SumName(int root) { return absl::StrCat("s", root, "x"); }

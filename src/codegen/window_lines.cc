@@ -192,6 +192,7 @@ std::string PlaneName(size_t d) { return absl::StrCat("d", d); }
 
 }  // namespace
 
+kir::ExprRef WindowLines::FirstLine() const { return FirstOf("q0", lines_of_block_, lines_); }
 kir::ExprRef WindowLines::FirstPlace() const { return FirstOf("c0", places_of_block_, places_); }
 kir::ExprRef WindowLines::EndPlace() const { return EndOf("c0", places_of_block_, places_); }
 kir::ExprRef WindowLines::EndLine() const { return EndOf("q0", lines_of_block_, lines_); }
@@ -209,8 +210,7 @@ kir::ExprRef WindowLines::RowOf(const kir::ExprRef& line, const kir::ExprRef& pl
 }
 
 kir::Block WindowLines::Fill(ComputedSide& left) const {
-  const kir::ExprRef r = kb::Ref("r"), p = kb::Ref("p"), e = kb::Ref("e"), q0 = FirstOf("q0", lines_of_block_, lines_),
-                     c0 = FirstPlace();
+  const kir::ExprRef r = kb::Ref("r"), p = kb::Ref("p"), e = kb::Ref("e"), q0 = FirstLine(), c0 = FirstPlace();
   const kir::ExprRef lines = (EndLine() - q0 - 1.0) * static_cast<double>(stride_) +
                              static_cast<double>((high_ - 1) * dilation_ + 1),
                      live = EndPlace() - c0;
@@ -250,19 +250,19 @@ int64_t WindowLines::TilesOfLine(int64_t places) const { return CeilDiv(places, 
 kir::ExprRef WindowLines::Tile(bool of_all) const {
   const kir::ExprRef c = kb::Ref("c"), each = kb::Int(TileRows());
   if (of_all) return Line() * static_cast<double>(TilesOfLine(places_)) + c / each;
-  const kir::ExprRef line = kb::Ref("q") - FirstOf("q0", lines_of_block_, lines_);
-  return line * static_cast<double>(TilesOfLine(places_of_block_)) + (c - FirstPlace()) / each;
+  return LineInBlock() * static_cast<double>(TilesOfLine(places_of_block_)) + (c - FirstPlace()) / each;
 }
 
 kir::ExprRef WindowLines::TileCount(bool of_all) const {
   if (of_all) return kb::Int(Product(outer_) * lines_ * TilesOfLine(places_));
-  return (EndLine() - FirstOf("q0", lines_of_block_, lines_)) * static_cast<double>(TilesOfLine(places_of_block_));
+  return (EndLine() - FirstLine()) * static_cast<double>(TilesOfLine(places_of_block_));
 }
 
 kir::ExprRef WindowLines::RowInBlock() const {
-  const kir::ExprRef line = kb::Ref("q") - FirstOf("q0", lines_of_block_, lines_);
-  return line * static_cast<double>(places_of_block_) + (kb::Ref("c") - FirstPlace());
+  return LineInBlock() * static_cast<double>(places_of_block_) + (kb::Ref("c") - FirstPlace());
 }
+
+kir::ExprRef WindowLines::LineInBlock() const { return kb::Ref("q") - FirstLine(); }
 
 // Of all lines of results the one that the loops are at.
 kir::ExprRef WindowLines::Line() const {
@@ -275,15 +275,14 @@ kir::Block WindowLines::Tiles(
   const kir::ExprRef c = kb::Ref("c");
   const kir::ExprRef rows = kb::Min(EndPlace() - c, kb::Int(TileRows()));
   return {kb::For(
-      "q", FirstOf("q0", lines_of_block_, lines_), EndLine(),
+      "q", FirstLine(), EndLine(),
       {kb::For("c", FirstPlace(), EndPlace(), body(Line() * static_cast<double>(places_) + c, rows), TileRows())})};
 }
 
 kir::Block WindowLines::Taps(
     const std::function<kir::StmtRef(kir::Slice x, const kir::ExprRef& k, int64_t count)>& body) const {
   const kir::ExprRef h = kb::Ref("h"), j = kb::Ref("j"), c = kb::Ref("c");
-  const kir::ExprRef line = (kb::Ref("q") - FirstOf("q0", lines_of_block_, lines_)) * static_cast<double>(stride_) +
-                            h * static_cast<double>(dilation_),
+  const kir::ExprRef line = LineInBlock() * static_cast<double>(stride_) + h * static_cast<double>(dilation_),
                      place = c - FirstPlace(), rows = kb::Min(EndPlace() - c, kb::Int(TileRows()));
   const auto tap = [&](const kir::ExprRef& which, int64_t count) {
     return body(kb::SliceOf("px", {kb::Range(RowOf(line, place + which), rows), kb::Range(kb::Int(0), kb::Int(count))}),

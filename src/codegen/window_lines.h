@@ -65,7 +65,9 @@ class WindowLines {
   int64_t BytesHeld(int64_t lines, int64_t places) const;
   bool LoopsOverPlaces() const;
   int64_t TilesOfLine(int64_t places) const;
+  kir::ExprRef LineInBlock() const;
   kir::ExprRef Line() const;
+  kir::ExprRef FirstLine() const;
   kir::ExprRef FirstPlace() const;
   kir::ExprRef EndPlace() const;
   kir::ExprRef EndLine() const;

@@ -110,8 +110,7 @@ class Collector {
       return absl::InvalidArgumentError(
           absl::StrFormat("adapter %s: an importance matrix is of the model's own weights", options.lora[0].path));
     }
-    QUERN_ASSIGN(options, compiler::ForChunks(path, options));
-    QUERN_ASSIGN(compiler::OpenedModel opened, compiler::OpenModel(path, options));
+    QUERN_ASSIGN(compiler::OpenedModel opened, compiler::OpenForChunks(path, options));
     Collector collector;
     QUERN_ASSIGN(ir::Graph graph, hir::LowerForAutodiff(opened.spec.module));
     QUERN_ASSIGN(graph, Summing(std::move(graph), *opened.file, asked.output).Make(collector.summed_));

@@ -49,13 +49,12 @@ struct Work {
   compiler::TextChunks chunks;
 };
 StatusOr<Work> Prepare(const std::string& path, std::string_view text, const PerplexityOptions& options) {
-  Work work;
-  QUERN_ASSIGN(work.run, compiler::ForChunks(path, options.run));
+  Work work{options.run, {}};
+  QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenForChunks(path, work.run));
   if (work.run.context < kLeastChunk) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a chunk of %d tokens (--context) is too short: at least %d", work.run.context, kLeastChunk));
   }
-  QUERN_ASSIGN(const compiler::OpenedModel opened, compiler::OpenModel(path, work.run));
   QUERN_ASSIGN(work.chunks, compiler::CutText(opened, text, options.chunks, options.parse_special));
   return work;
 }

@@ -4,15 +4,16 @@
 
 namespace quern::compiler {
 
-StatusOr<Options> ForChunks(const std::string& path, Options options) {
+StatusOr<OpenedModel> OpenForChunks(const std::string& path, Options& options) {
   constexpr int64_t kUsual = 512;
-  QUERN_ASSIGN(const OpenedModel opened, OpenModel(path, options));
+  QUERN_ASSIGN(OpenedModel opened, OpenModel(path, options));
   if (opened.spec.encoder) {
     return absl::UnimplementedError(
         absl::StrFormat("%s: the architecture %s is an encoder", path, opened.spec.architecture));
   }
-  if (options.context == 0) options.context = std::min(kUsual, opened.spec.context);
-  return options;
+  if (options.context != 0) return opened;
+  options.context = std::min(kUsual, opened.spec.context);
+  return OpenModel(path, options);
 }
 
 StatusOr<TextChunks> CutText(const OpenedModel& opened, std::string_view text, int64_t most, bool parse_special) {

@@ -22,9 +22,9 @@ struct TextChunks {
   }
 };
 
-// `options` with the tokens of a chunk as their context: 512 where they name none, or the model's own length where that
-// is less. Errors: those of OpenModel; kUnimplemented, an encoder.
-StatusOr<Options> ForChunks(const std::string& path, Options options);
+// The model with the tokens of a chunk as its context, which `options` have from then on: 512 where they named none, or
+// the model's own length where that is less. Errors: those of OpenModel; kUnimplemented, an encoder.
+StatusOr<OpenedModel> OpenForChunks(const std::string& path, Options& options);
 
 // At most `most` chunks of as many tokens as the opened model has positions; 0: all. `parse_special`: control tokens in
 // the text become their id. Errors: those of TokenizerOf; kInvalidArgument, a text of less than a chunk.
