@@ -40,7 +40,7 @@ int64_t WideSpan(const ir::Node& node) {
 }  // namespace
 
 MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& plan)
-    : view_(view), plan_(plan), depth_(CutDepth()) {
+    : view_(view), plan_(plan), may_take_parts_(MayTakeParts()), depth_(CutDepth()) {
   if (plan.picks == Picks::kByRow) return;
   if (view.UpperBound(plan.rows) <= FewRows() && !plan.row->in_panels()) return;
   if (view.facts.blocks)
@@ -74,6 +74,7 @@ StatusOr<LoweredRegion> MatmulKernels::Lower() {
 // Activations that are computed: in each chunk when that is little work, else by a kernel of their own.
 Status MatmulKernels::LowerPrologue() {
   lhs_input_ = view_.InputIndex(plan_.lhs);
+  if (InParts()) return LowerParts();
   if (lhs_input_ >= 0 || plan_.windows) return absl::OkStatus();
   const int64_t elements = BoundedElements({plan_.rows, Extent(plan_.k)}, view_.ranges);
   const bool once = view_.UpperBound(plan_.rows) <= kFewRows || plan_.picks == Picks::kByRow;  // a chunk reads a row
@@ -100,7 +101,7 @@ Status MatmulKernels::LowerPrologue() {
 // Rows that are packed lie in scratch until all columns of a chunk are there; and a chunk of very many rows keeps cores
 // waiting.
 void MatmulKernels::ChooseRows(int64_t chunk) {
-  tile_rows_ = InIntegers() ? view_.facts.integer_rows : view_.facts.gemm_rows;
+  tile_rows_ = InIntegers() ? view_.facts.integer_rows : InParts() ? view_.facts.word_rows : view_.facts.gemm_rows;
   if (plan_.picks != Picks::kNone) row_block_ = plan_.picks == Picks::kByRow ? 1 : 0;
   if (plan_.picks != Picks::kNone) return;
   constexpr int64_t kMostRows = 4096, kSteps = 24, kSummedRows = 240;  // the latter: beside their sums
@@ -111,7 +112,10 @@ void MatmulKernels::ChooseRows(int64_t chunk) {
     });
     packs = std::max(packs, here);
   }
-  if (InDepthBlocks()) most = kSummedRows;
+  if (InDepthBlocks())
+    most = kSummedRows;
+  else if (InParts())
+    most = MostPartRows();
   if (packs > 0) most = std::min(most, view_.facts.scratch() / 2 / (packs * chunk * ScalarBytes(DType::kF32)));
   if (plan_.windows || plan_.row->in_panels()) return CutPanelRows(chunk, most);
   const int64_t rows = view_.UpperBound(plan_.rows);
@@ -251,7 +255,7 @@ kir::Slice MatmulKernels::Rows(KernelWriter& writer, const kir::ExprRef& from, c
 }
 
 kir::Slice MatmulKernels::Weights(KernelWriter& writer, int root, const kir::ExprRef& n, const kir::ExprRef& count,
-                                  const kir::ExprRef& k, const kir::ExprRef& depth) {
+                                  const kir::ExprRef& k, const kir::ExprRef& depth) const {
   std::vector<kir::SliceDim> dims = {kb::Range(n, count), k == nullptr ? kb::All() : kb::Range(k, depth)};
   if (plan_.picks != Picks::kNone) dims.insert(dims.begin(), kb::Point(kb::Ref("e")));
   return kb::SliceOf(writer.Input(view_.InputIndex(view_.node(root).inputs[1])), std::move(dims));

@@ -20,6 +20,7 @@ int64_t MatmulKernels::FewRows() const {
   constexpr int64_t kLeastMany = 17, kDepth = 8192;
   if (view_.facts.invariant || view_.facts.blocks || plan_.windows) return kFewRows;
   if (InIntegers()) return view_.facts.few_by_panels ? kMostFewRows : kFewRows;
+  if (may_take_parts_ && plan_.row->weight == DType::kBF16) return kFewRows;  // of one part, packed as fast as read
   const bool dots = !IsBlock(plan_.row->weight) && view_.facts.lanes >= 8 && plan_.k <= kDepth;
   return dots && plan_.rows.LowerBound(view_.ranges).value_or(kLeastMany) < kLeastMany ? kMostFewRows : kFewRows;
 }

@@ -5,6 +5,7 @@
 //   matmul_many.cc     many rows: panels of weights in scratch
 //   matmul_windows.cc  the same where the left side is gathered: rows of windows in scratch
 //   matmul_lines.cc    the same where windows share lines of an image: lines in scratch
+//   matmul_parts.cc    the same where f32 and halves are sums of bf16
 //   matmul_picks.cc    rows that pick one of several matrices, few or many
 //   matmul_squares.cc  many rows on blocks of threads: squares in shared memory
 //   matmul_panels.cc   many rows and columns of operands that lie in any order: panels filled by loops
@@ -46,7 +47,7 @@ class MatmulKernels {
                   const kir::ExprRef& k = nullptr, int64_t depth = 0);
   // The same of a root's weights, of matrix "e" where rows pick some.
   kir::Slice Weights(KernelWriter& writer, int root, const kir::ExprRef& n, const kir::ExprRef& count,
-                     const kir::ExprRef& k = nullptr, const kir::ExprRef& depth = nullptr);
+                     const kir::ExprRef& k = nullptr, const kir::ExprRef& depth = nullptr) const;
   const MatmulRow& RowOf(int root) const { return *TileRow(view_, root); }
   // Writes a kernel in which inputs that have all rows have them in one dimension.
   KernelWriter Writer(const char* name) const;
@@ -108,6 +109,7 @@ class MatmulKernels {
   // At most so many rows are dotted: kFewRows, or more where what a row gets may depend on how many there are.
   int64_t FewRows() const;
   bool InIntegers() const { return plan_.row->panel == kir::Layout::kPanel16; }
+  bool InParts() const { return form_ == Form::kMany && may_take_parts_; }
   bool PanelsFit() const;
   // The blocks of k, where it is cut at all.
   std::optional<DepthBlocks> CutDepth() const;
@@ -129,6 +131,9 @@ class MatmulKernels {
   int64_t WindowRows() const;
   int64_t WindowsChunk() const;
   bool InDepthBlocks() const { return form_ == Form::kMany && depth_ && !depth_->whole(); }
+  // Of the block of k, or of all of it.
+  kir::ExprRef FirstOfK() const { return InDepthBlocks() ? depth_->First() : kir::build::Int(0); }
+  kir::ExprRef CountOfK() const { return InDepthBlocks() ? depth_->Count() : kir::build::Int(plan_.k); }
   kir::Block FillWindows(KernelWriter& writer);
   kir::Block OverDepth(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                        int64_t chunk, kir::Block products);
@@ -152,6 +157,19 @@ class MatmulKernels {
   void EmitLines(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                  int64_t chunk, kir::Block& block);
 
+  // ---- matmul_parts.cc
+  // Whether the roots may be added up as products of bf16, on a target that gains by it.
+  bool MayTakeParts() const;
+  int64_t PartsOfWeights(int root) const;
+  DepthBlocks CutPartsDepth() const;
+  int64_t MostPartRows() const;
+  Status LowerParts();
+  kir::Block AllocParts(const MatmulSegment& segment) const;
+  kir::Slice PanelOfPart(int root, int part) const;
+  kir::Block PackParts(KernelWriter& writer, int root, const kir::ExprRef& n) const;
+  kir::StmtRef SplitHalves(int root, const kir::ExprRef& words) const;
+  kir::Block MultiplyParts(KernelWriter& writer, int root, const kir::ExprRef& m, const kir::ExprRef& rows);
+
   // ---- matmul_squares.cc
   int64_t SquareChunk() const;
   DType SquareType() const;
@@ -165,6 +183,7 @@ class MatmulKernels {
   enum class Form : uint8_t { kFew, kMany, kLines, kSquares };
   const RegionView& view_;
   const MatmulPlan::Tiles& plan_;
+  const bool may_take_parts_;
   const std::optional<DepthBlocks> depth_;  // of windows, and where panels of all of k do not fit
   std::optional<WindowLines> lines_;        // of Form::kLines
   LoweredRegion lowered_;

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/divide.h"
+#include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
 #include "ir/product.h"
 
@@ -23,6 +24,7 @@ using namespace kir::build::operators;
 namespace {
 
 constexpr int64_t kManyColumns = 64;   // columns of a chunk
+constexpr int64_t kDeepColumns = 128;  // the same of parts in blocks of k, which are read once for it
 constexpr int64_t kPanelRows = 64;     // that a panel of weights is brought from memory for, where there are as many
 constexpr int64_t kDeep = 512;         // elements of k: a panel that the first cache does not keep
 constexpr int64_t kDepthBlock = 2048;  // elements of k of a panel, where one of all of them does not fit
@@ -52,13 +54,15 @@ bool MatmulKernels::PanelsFit() const {
 
 std::optional<DepthBlocks> MatmulKernels::CutDepth() const {
   if (plan_.windows) return CutWindows(plan_);
+  if (may_take_parts_ && plan_.picks == Picks::kNone) return CutPartsDepth();
   if (PanelsFit() || InIntegers() || plan_.picks != Picks::kNone || view_.facts.blocks) return std::nullopt;
   return DepthBlocks({Extent(plan_.k)}, {kDepthBlock, kDepthBlock});
 }
 
 int64_t MatmulKernels::ManyChunk() const {
   const int64_t width = plan_.row->panel_rows, unit = Unit(),
-                chunk = (std::max(kManyColumns, unit) + width - 1) / width * width;
+                columns = InParts() && InDepthBlocks() ? kDeepColumns : kManyColumns,
+                chunk = (std::max(columns, unit) + width - 1) / width * width;
   const auto divides = [&](int64_t c) {
     return std::all_of(plan_.segments.begin(), plan_.segments.end(),
                        [&](const MatmulSegment& s) { return s.columns % c == 0; });
@@ -229,8 +233,13 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
   const auto packed = [&](const std::string& p) {
     return deep ? kb::SliceOf(p, {kb::All(), kb::Range(kb::Int(0), deep->Count())}) : kb::Whole(p, 2);
   };
+  if (InParts()) Append(block, AllocParts(segment));
   for (const int root : segment.roots) {
     if (!packs) break;
+    if (InParts()) {
+      Append(panel, PackParts(writer, root, n));
+      continue;
+    }
     const std::string p = absl::StrCat("p", root);
     const MatmulRow& row = RowOf(root);
     const DType dtype = InIntegers() ? row.weight : DType::kF32;
@@ -260,8 +269,13 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
   }
   for (const int root : segment.roots) {
     for (int64_t part = 0; part < together; ++part) rows.push_back(kb::Tile(TileName(root, part), {step, width}));
+    const kir::ExprRef rows_of_tile = plan_.picks == Picks::kByRun ? live_rows : kb::Int(step);
+    if (InParts()) {
+      Append(rows, MultiplyParts(writer, root, m, rows_of_tile));
+      continue;
+    }
     rows.push_back(MultiplyPanels(
-        root, together, Rows(writer, m, plan_.picks == Picks::kByRun ? live_rows : kb::Int(step), prologue_in_chunk_),
+        root, together, Rows(writer, m, rows_of_tile, prologue_in_chunk_),
         [&](int64_t part) {
           if (packs) return packed(absl::StrCat("p", root));
           return Panel(writer, root, n + static_cast<double>(part * width));

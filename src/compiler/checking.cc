@@ -66,7 +66,7 @@ StatusOr<check::Planned> PlanReproduction(const check::Reproduction& reproductio
   } else {
     if (!pipeline.exact) {
       QUERN_ASSIGN(const ir::Graph expanded, opt::ExpandComposites(graph));
-      QUERN_ASSIGN(planned.meaning, opt::QuantiseActivations(expanded));
+      QUERN_ASSIGN(planned.meaning, opt::QuantiseActivations(expanded, QuantiseOptionsOf(pipeline)));
     }
     QUERN_ASSIGN(const hir::Module module, hir::WrapGraph(reproduction.graph));
     QUERN_ASSIGN(const ir::Graph prepared, PrepareGraph(module, pipeline));

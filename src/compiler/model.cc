@@ -115,6 +115,7 @@ StatusOr<PipelineOptions> PipelineOptionsOf(const Options& options) {
   pipeline.facts.word_rows = target->word_rows;
   pipeline.facts.few_by_panels = target->few_by_panels;
   pipeline.facts.bf16_pairs = target->bf16_pairs;
+  pipeline.facts.bf16_tiles = target->bf16_tiles;
   pipeline.facts.any_signs = target->any_signs;
   pipeline.facts.lanes = target->lanes;
   pipeline.facts.vector_registers = target->registers;

@@ -22,15 +22,10 @@ struct Work {
   bool stopped = false;
 };
 
-// Blocks of threads decode weights in registers, beside activations as they are.
-StatusOr<ir::Graph> Quantise(const Work& work) {
-  return opt::QuantiseActivations(work.graph, {.exact = work.options.exact || work.options.facts.blocks.has_value()});
-}
-
 // Blocks of threads take each row by itself.
 StatusOr<ir::Graph> SortRows(const Work& work) {
   if (work.options.facts.blocks) return work.graph;
-  return opt::MakePickedProducts(work.graph, {.exact = work.options.exact});
+  return opt::MakePickedProducts(work.graph, QuantiseOptionsOf(work.options));
 }
 
 // Blocks of threads multiply by windows that they read where images have channels first.
@@ -100,7 +95,7 @@ constexpr Step kPrepare[] = {
        return opt::HoistWeights(w.graph, {.panels = !w.options.facts.blocks, .pairs = w.options.facts.bf16_pairs});
      }},
     {"quantise_activations", "int8 dot products beside block-format weights, once per value and format",
-     [](Work& w) { return Quantise(w); }},
+     [](Work& w) { return opt::QuantiseActivations(w.graph, QuantiseOptionsOf(w.options)); }},
     {"cse", "shared sub-expressions, quantised activations among them", [](Work& w) { return opt::Cse(w.graph); }},
     {"dce", "what no output needs", [](Work& w) { return opt::Dce(w.graph); }},
 };

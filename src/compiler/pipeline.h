@@ -19,6 +19,7 @@
 #include "lir/plan.h"
 #include "opt/choose_kernels.h"
 #include "opt/fusion_report.h"
+#include "opt/passes.h"
 
 namespace quern::compiler {
 
@@ -35,6 +36,12 @@ struct PipelineOptions {
   std::shared_ptr<TimeSpans> spans;     // takes the time of each step; may be null
   opt::FusionReport* report = nullptr;  // takes what was fused and what was not, which is asked of the families again
 };
+
+// What activations become beside weights. Blocks of threads decode weights in registers, beside activations as they are.
+inline opt::QuantiseOptions QuantiseOptionsOf(const PipelineOptions& options) {
+  const bool blocks = options.facts.blocks.has_value();
+  return {.exact = options.exact || blocks, .as_bf16 = options.facts.bf16_tiles && !options.exact && !blocks};
+}
 
 // Seconds by step, in order; steps that run for several variants add up.
 using StepTimes = std::vector<std::pair<std::string, double>>;

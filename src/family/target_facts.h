@@ -27,6 +27,7 @@ struct TargetFacts {
   int word_rows = 12;         // rows of a block of the mma ops of words: pairs of bf16, quads of bytes
   bool few_by_panels = true;  // integer dot ops of some rows pack weights as those do, and take many rows as well
   bool bf16_pairs = false;    // products of bf16 by bf16 take two of each at once, for twice the speed of f32
+  bool bf16_tiles = false;    // several products of bf16 by bf16 take less than one of f32
   bool any_signs = false;     // products of bytes take any signs; else one side has to have one and the other none
   int lanes = 16;             // f32 elements of a vector register
   int vector_registers = 32;  // that hold values at the same time

@@ -19,6 +19,16 @@ bool IsMatMul(const Node& node);
 bool IsGroupedMatMul(const Node& node);
 // Whether operand 1 of a product lies as rows of K.
 bool ReadsRows(const Node& product);
+// Whether this product of f32 by f16 or bf16 may add up products of the bf16 that either side is a sum of, two each, but
+// for the last: the attribute as_bf16.
+bool MayBeAsBf16(const Node& product);
+// What a MatMul or PickedMatMul may be off by, of the magnitude of the terms. As sums x0 + x1 and w0 + w1 of parts of 8
+// bits x1 is less than 2^-7 x, and rounded to as many, and w1 at most 7/8 2^-7 w: what is left out, 7/8 2^-14 and 2^-16
+// of a term, comes to the roundings of the sum.
+inline constexpr double kProductError = 2e-6, kAsBf16Error = 7.2e-5;
+Contract ContractOfProduct(const Node& product);
+// The error of an attribute as_bf16 beside other dtypes.
+Status CheckAsBf16(const InferContext& context);
 // The product of `a` and `rows`, [.., N, K].
 StatusOr<Value> MakeProductOfRows(const MakeNode& make, Value a, Value rows);
 
@@ -48,7 +58,7 @@ struct RowRuns {
 // `which` [M] names a matrix for each row as the indices of GroupedMatMul do: from the end where negative, clamped.
 StatusOr<RowRuns> MakeRowRuns(const MakeNode& make, Value which, const TensorType& type, int64_t matrices);
 // `which`: by runs their starts, else the matrix of each row.
-StatusOr<Value> MakePickedProduct(const MakeNode& make, Value a, Value matrices, Value which, bool runs);
+StatusOr<Value> MakePickedProduct(const MakeNode& make, Value a, Value matrices, Value which, bool runs, bool as_bf16);
 
 // Whether a MatMul takes these two: halves and block formats are weights of f32 activations, bytes with and without a
 // sign go together, else both are alike: floats, i32 or i64.

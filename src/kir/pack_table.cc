@@ -6,6 +6,18 @@
 namespace quern::kir {
 namespace {
 
+// Halves are moved as bits.
+constexpr PackRow PairsOf(DType dtype) {
+  return {
+      dtype,
+      Layout::kRow,
+      DType::kU32,
+      Layout::kKn32,
+      "qk_pack_pairs",
+      "32 rows of a weight to words [K/2][32] of two neighbours, the first in the low half; what is missing is zero",
+      2};
+}
+
 // Bytes are moved as bits, with a sign or without.
 constexpr PackRow QuadsOf(DType dtype) {
   return {dtype,
@@ -24,8 +36,8 @@ constexpr PackRow kPacks[] = {
     {DType::kF16, Layout::kRow, DType::kF32, Layout::kKn32, "qk_pack_f16_kn32", kTransposeDoc},
     {DType::kBF16, Layout::kRow, DType::kF32, Layout::kKn32, "qk_pack_bf16_kn32", kTransposeDoc},
     {DType::kF64, Layout::kRow, DType::kF64, Layout::kKn32, "qk_pack_f64_kn32", kTransposeDoc},
-    {DType::kBF16, Layout::kRow, DType::kU32, Layout::kKn32, "qk_pack_bf16_pairs",
-     "32 rows of a weight to words [K/2][32] of two neighbours, the first in the low half; what is missing is zero", 2},
+    PairsOf(DType::kF16),
+    PairsOf(DType::kBF16),
     QuadsOf(DType::kI8),
     QuadsOf(DType::kU8),
 };

@@ -47,9 +47,11 @@ StatusOr<ir::Graph> ChannelsLast(const ir::Graph& graph, const LayoutOptions& op
                                  FusionReport* report = nullptr);
 
 struct QuantiseOptions {
-  bool exact = false;  // keep f32 activations: the pass does nothing
+  bool exact = false;    // keep f32 activations beside block formats
+  bool as_bf16 = false;  // the target multiplies f32 by halves faster as sums of bf16
 };
-// f32 activations that meet a block-format weight are quantised to the int8 format of its dot product, once per value.
+// f32 activations that meet a block-format weight are quantised to the int8 format of its dot product, once per value;
+// products by halves may be taken `as_bf16`.
 StatusOr<ir::Graph> QuantiseActivations(const ir::Graph& graph, const QuantiseOptions& options = {});
 
 // Rows that each pick their matrix are sorted by it where they are many, and quantised as `options` say beside a block

@@ -153,20 +153,21 @@ StatusOr<Value> PickedProducts::Make(int n, const ir::Node& picks) {
   const Value x = node.inputs[0], y{n, 0}, which = picks.inputs[1], table = rewriter_.Now(picks.inputs[0]);
   const DType weights = graph_.type(picks.inputs[0]).dtype;
   const Extent rows = Rows(n);
-  const bool one_each = Dims(x)[1] == Extent(1);
+  const bool one_each = Dims(x)[1] == Extent(1), as_bf16 = ir::MayBeAsBf16(node);
   if (!one_each || rows.LowerBound(graph_.symbols).value_or(0) < kRows) {
     QUERN_ASSIGN(const Value left, Left(n, rewriter_.Now(x), weights, left_));
     Value each = rewriter_.Now(which);
     if (!one_each) {  // each row of a batch by the matrix of the batch
       QUERN_ASSIGN(each, ir::MakeRepeated(make, each, Dims(which)[0], Dims(x)[1]));
     }
-    QUERN_ASSIGN(const Value product, ir::MakePickedProduct(make, left, table, each, /*runs=*/false));
+    QUERN_ASSIGN(const Value product, ir::MakePickedProduct(make, left, table, each, /*runs=*/false, as_bf16));
     return ir::MakeReshaped(make, product, Dims(y));
   }
   QUERN_ASSIGN(Order* const order, OrderOf(n, picks));
   QUERN_ASSIGN(const Value sorted, Sorted(*order, x));
   QUERN_ASSIGN(const Value left, Left(n, sorted, weights, order->left));
-  QUERN_ASSIGN(const Value product, ir::MakePickedProduct(make, left, table, order->runs.starts, /*runs=*/true));
+  QUERN_ASSIGN(const Value product,
+               ir::MakePickedProduct(make, left, table, order->runs.starts, /*runs=*/true, as_bf16));
   QUERN_ASSIGN(order->sorted[y], ir::MakeReshaped(make, product, Dims(y)));
   order->steps[y] = 0;
   return ir::MakePicked(make, order->sorted[y], order->runs.inverse);

@@ -6,6 +6,11 @@
 //
 // One Quantize for each value and format: q, k and v of a layer share theirs. Rows that are no whole number of blocks
 // stay f32, and so does everything with `exact`.
+//
+// Beside halves activations stay f32, but where the target is faster so, with `as_bf16`, products may take both sides as
+// sums of bf16:
+//
+//   %3 = MatMul(%0, %1)        =>   %3 = MatMul(%0, %1) {as_bf16 = true}                  of %1 : f16[768, 3072]
 
 #include <map>
 #include <optional>
@@ -27,16 +32,28 @@ std::optional<DType> Wanted(const ir::Graph& graph, const ir::Node& node) {
   return format;
 }
 
+bool MeetsHalves(const ir::Graph& graph, const ir::Node& node) {
+  if (!ir::IsMatMul(node) || graph.type(node.inputs[0]).dtype != DType::kF32) return false;
+  const DType w = graph.type(node.inputs[1]).dtype;
+  return w == DType::kF16 || w == DType::kBF16;
+}
+
 }  // namespace
 
 StatusOr<ir::Graph> QuantiseActivations(const ir::Graph& graph, const QuantiseOptions& options) {
-  if (options.exact) return graph;
+  if (options.exact && !options.as_bf16) return graph;
   Rewriter rewriter(graph, "quantise_activations",
                     [&](const ir::Graph& body) { return QuantiseActivations(body, options); });
   std::map<std::pair<ir::Value, DType>, ir::Value> quantised;  // by old value
   for (int n = 0; n < rewriter.size(); ++n) {
     const ir::Node& node = graph.node(n);
-    const std::optional<DType> format = Wanted(graph, node);
+    if (options.as_bf16 && MeetsHalves(graph, node)) {
+      ir::Attributes attributes = node.attributes;
+      attributes.Set("as_bf16", true);
+      QUERN_RETURN_IF_ERROR(rewriter.CopyAs(n, std::move(attributes), node.results[0], node.bodies));
+      continue;
+    }
+    const std::optional<DType> format = options.exact ? std::nullopt : Wanted(graph, node);
     if (!format) {
       QUERN_RETURN_IF_ERROR(rewriter.Copy(n));
       continue;

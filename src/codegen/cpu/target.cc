@@ -14,12 +14,17 @@ constexpr Platform kX86 = {"x86_64-linux-gnu", "x86-64", "+sse2"};
 constexpr Platform kArm = {"aarch64-linux-gnu", "generic", "+neon"};
 constexpr std::array kPlatforms = {&kX86, &kArm};
 constexpr std::array<Target, 6> kTargets = {{
-    {&kX86, "sse4", "x86-64-v2", 4, 16, false, false, false, false, true, 10, 12, false, false, CpuFeaturesOf("sse4")},
-    {&kX86, "avx2", "x86-64-v3", 8, 16, false, true, true, false, true, 10, 12, false, true, CpuFeaturesOf("avx2")},
-    {&kX86, "avx512", "x86-64-v4", 16, 32, true, true, true, false, true, 24, 12, false, true, CpuFeaturesOf("avx512")},
-    {&kX86, "avx512vnni", "", 16, 32, true, true, true, true, false, 24, 12, true, true, CpuFeaturesOf("avx512vnni")},
-    {&kX86, "amx", "", 16, 32, true, true, true, true, true, 32, 64, false, false, CpuFeaturesOf("amx")},
-    {&kArm, "neon", "armv8-a", 4, 32, false, true, true, false, true, 10, 12, true, false, CpuFeaturesOf("neon")},
+    {&kX86, "sse4", "x86-64-v2", 4, 16, false, false, false, false, false, true, 10, 12, false, false,
+     CpuFeaturesOf("sse4")},
+    {&kX86, "avx2", "x86-64-v3", 8, 16, false, true, true, false, false, true, 10, 12, false, true,
+     CpuFeaturesOf("avx2")},
+    {&kX86, "avx512", "x86-64-v4", 16, 32, true, true, true, false, false, true, 24, 12, false, true,
+     CpuFeaturesOf("avx512")},
+    {&kX86, "avx512vnni", "", 16, 32, true, true, true, true, false, false, 24, 12, true, true,
+     CpuFeaturesOf("avx512vnni")},
+    {&kX86, "amx", "", 16, 32, true, true, true, true, true, true, 32, 64, false, false, CpuFeaturesOf("amx")},
+    {&kArm, "neon", "armv8-a", 4, 32, false, true, true, false, false, true, 10, 12, true, false,
+     CpuFeaturesOf("neon")},
 }};
 
 std::string_view ArchitectureOf(const Platform& platform) {

@@ -34,6 +34,7 @@ struct Target {
   bool fma;            // multiply-adds that round once as instructions
   bool f16c;           // conversions between f32 and f16 as instructions
   bool bf16_pairs;     // sums of two products of bf16 as an instruction
+  bool bf16_tiles;     // of many on tile registers: several such products take less than one of f32
   bool any_signs;      // products of bytes take any signs; else one side has to have one and the other none
   int integer_rows;    // rows of a block of an integer matrix product: a multiple of what its registers hold
   int word_rows;       // the same of a product of words, pairs of bf16 or quads of bytes

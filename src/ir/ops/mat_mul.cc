@@ -17,6 +17,7 @@ namespace quern::ir {
 namespace {
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
+  QUERN_RETURN_IF_ERROR(CheckAsBf16(context));
   const TensorType &a = context.operands[0], &b = context.operands[1];
   const bool transposed = context.attributes.Bool("transpose_b");
   if (a.rank() < 2) return context.ShapeError(0, "[.., M, K]");
@@ -154,12 +155,17 @@ const OpDef& Op_mat_mul() {
                     .kind = OperandKind::kRightSide,
                     .shape = "[.., K, N], transposed [.., N, K]",
                     .own_dtype = true}},
-      .attributes = {{.name = "transpose_b", .kind = AttrKind::kBool, .default_value = false, .doc = "b is [N, K]"}},
+      .attributes = {{.name = "transpose_b", .kind = AttrKind::kBool, .default_value = false, .doc = "b is [N, K]"},
+                     {.name = "as_bf16",
+                      .kind = AttrKind::kBool,
+                      .default_value = false,
+                      .doc = "f32 and halves may be taken as sums of two bf16: off by 7.2e-5 of the terms"}},
       .infer = Infer,
       .identity = Identity,
       .reference = Reference,
       .pairs = Pairs,
-      .rtol = 2e-6,
+      .rtol = kProductError,
+      .contract = ContractOfProduct,
       .magnitude = Magnitude,
       .onnx = "MatMul",
       .examples = {{{"f32[2, 3]", "f32[3, 5]"}}},
@@ -168,6 +174,24 @@ const OpDef& Op_mat_mul() {
 }
 
 bool IsMatMul(const Node& node) { return node.op == &Op_mat_mul(); }
+
+bool MayBeAsBf16(const Node& product) {
+  return (IsMatMul(product) || PicksMatrices(product)) && product.attributes.Bool("as_bf16");
+}
+
+Contract ContractOfProduct(const Node& product) {
+  Contract contract = ContractOf(*product.op, product.results[0].dtype);
+  if (product.attributes.Bool("as_bf16")) contract.rtol = kAsBf16Error;
+  return contract;
+}
+
+Status CheckAsBf16(const InferContext& context) {
+  const DType a = context.operands[0].dtype, b = context.operands[1].dtype;
+  const bool halves = b == DType::kF16 || b == DType::kBF16;
+  const AttrValue* wanted = context.attributes.Find("as_bf16");  // fused ops, which have the rules of MatMul, lack it
+  if (wanted == nullptr || !std::get<bool>(*wanted) || (a == DType::kF32 && halves)) return absl::OkStatus();
+  return context.AttributeError("as_bf16", "false but of f32 by f16 or bf16");
+}
 
 bool ReadsRows(const Node& product) { return product.attributes.Bool("transpose_b"); }
 

@@ -20,6 +20,7 @@ bool PicksByRun(const Attributes& attributes) { return attributes.String("by") =
 
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType &x = context.operands[0], &w = context.operands[1], &which = context.operands[2];
+  QUERN_RETURN_IF_ERROR(CheckAsBf16(context));
   if (x.rank() != 2) return context.ShapeError(0, "[M, K]");
   if (w.rank() != 3 || !context.Equal(x.dims[1], w.dims[2]))
     return context.ShapeError(1, absl::StrCat("[E, N, ", x.dims[1].ToString(), "]"));
@@ -71,10 +72,15 @@ const OpDef& Op_picked_mat_mul() {
                     .shape = "[M], the matrix of each row; by runs [E], where each begins",
                     .own_dtype = true}},
       .attributes =
-          {{.name = "by", .kind = AttrKind::kString, .default_value = std::string("row"), .choices = {"row", "run"}}},
+          {{.name = "by", .kind = AttrKind::kString, .default_value = std::string("row"), .choices = {"row", "run"}},
+           {.name = "as_bf16",
+            .kind = AttrKind::kBool,
+            .default_value = false,
+            .doc = "f32 and halves may be taken as sums of two bf16: off by 7.2e-5 of the terms"}},
       .infer = Infer,
       .reference = ReferenceOfProducts<Sums>,
-      .rtol = 2e-6,
+      .rtol = kProductError,
+      .contract = ContractOfProduct,
       .magnitude = MagnitudeOfProducts<Sums>,
   });
   return *op;
@@ -108,8 +114,8 @@ StatusOr<RowRuns> MakeRowRuns(const MakeNode& make, Value which, const TensorTyp
   return runs;
 }
 
-StatusOr<Value> MakePickedProduct(const MakeNode& make, Value a, Value matrices, Value which, bool runs) {
-  return make("PickedMatMul", {a, matrices, which}, {{"by", std::string(runs ? "run" : "row")}});
+StatusOr<Value> MakePickedProduct(const MakeNode& make, Value a, Value matrices, Value which, bool runs, bool as_bf16) {
+  return make("PickedMatMul", {a, matrices, which}, {{"by", std::string(runs ? "run" : "row")}, {"as_bf16", as_bf16}});
 }
 
 }  // namespace quern::ir

@@ -101,7 +101,7 @@ Status MakeCase(uint64_t seed, const cpu::Target& target, Case& test) {
   test.meaning = test.random.graph;
   if (!test.exact) {
     QUERN_ASSIGN(const ir::Graph expanded, opt::ExpandComposites(test.random.graph));
-    QUERN_ASSIGN(test.meaning, opt::QuantiseActivations(expanded));
+    QUERN_ASSIGN(test.meaning, opt::QuantiseActivations(expanded, {.as_bf16 = true}));
   }
   test.feeds = RandomFeeds(test.random.graph, test.random.binding, seed);
   QUERN_ASSIGN(check::GraphOracle oracle,

@@ -31,24 +31,27 @@ inline StatusOr<std::vector<std::vector<uint8_t>>> RunPlanned(const Planned& pla
   return RunGraph(planned.compiled, level, 2, binding, RandomBytes(planned.graph, binding, 1));
 }
 
-// Compiles and is what the double interpreter makes of it for each of the sizes.
+// Is what the double interpreter makes of it for those sizes.
+inline void ExpectRightFor(const Planned& planned, const Binding& binding) {
+  const auto outputs = RunPlanned(planned, binding);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const ir::Feeds feeds = RandomFeeds(planned.graph, binding, 1);
+  StatusOr<check::GraphOracle> oracle = check::GraphOracle::Create(planned.graph, binding, feeds, 1);
+  ASSERT_TRUE(oracle.ok()) << oracle.status();
+  for (size_t o = 0; o < outputs->size(); ++o) {
+    const ir::RefTensor& expected = oracle->expected()[o];
+    const auto got = ir::RefTensorFromBytes(expected.dtype, expected.dims, (*outputs)[o]);
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_EQ(oracle->WorstText(static_cast<int>(o), *got), "");
+  }
+}
+
+// Compiles, and is right for each of the sizes.
 inline void ExpectRight(std::string_view text, const std::vector<Binding>& bindings) {
   SCOPED_TRACE(text);
   const StatusOr<Planned> planned = Plan(text);
   ASSERT_TRUE(planned.ok()) << planned.status();
-  for (const Binding& binding : bindings) {
-    const auto outputs = RunPlanned(*planned, binding);
-    ASSERT_TRUE(outputs.ok()) << outputs.status();
-    const ir::Feeds feeds = RandomFeeds(planned->graph, binding, 1);
-    StatusOr<check::GraphOracle> oracle = check::GraphOracle::Create(planned->graph, binding, feeds, 1);
-    ASSERT_TRUE(oracle.ok()) << oracle.status();
-    for (size_t o = 0; o < outputs->size(); ++o) {
-      const ir::RefTensor& expected = oracle->expected()[o];
-      const auto got = ir::RefTensorFromBytes(expected.dtype, expected.dims, (*outputs)[o]);
-      ASSERT_TRUE(got.ok()) << got.status();
-      EXPECT_EQ(oracle->WorstText(static_cast<int>(o), *got), "");
-    }
-  }
+  for (const Binding& binding : bindings) ExpectRightFor(*planned, binding);
 }
 
 }  // namespace quern::testing

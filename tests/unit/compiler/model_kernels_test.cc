@@ -32,12 +32,12 @@ class Kernels {
  public:
   // All kernels that a session of this model may run; of one with weights of a block format some (ChecksSteps).
   Status AddModel(const hir::Module& module, DType format = DType::kF32) {
-    std::set<std::tuple<int, int, bool, bool>> levels;
+    std::set<std::tuple<int, int, bool, bool, bool>> levels;
     for (const cpu::Target& target : cpu::Targets())
-      levels.emplace(target.integer_rows, target.word_rows, target.bf16_pairs, target.any_signs);
+      levels.emplace(target.integer_rows, target.word_rows, target.bf16_pairs, target.bf16_tiles, target.any_signs);
     for (const bool exact : {false, true}) {
       size_t way = 0;
-      for (const auto& [rows, word_rows, pairs, signs] : levels) {
+      for (const auto& [rows, word_rows, pairs, tiles, signs] : levels) {
         if (!ChecksWay(format, way++, levels.size())) continue;
         compiler::PipelineOptions options;
         options.verify_steps = true;
@@ -45,6 +45,7 @@ class Kernels {
         options.facts.integer_rows = rows;
         options.facts.word_rows = word_rows;
         options.facts.bf16_pairs = pairs;
+        options.facts.bf16_tiles = tiles;
         options.facts.any_signs = signs;
         QUERN_ASSIGN(const ir::Graph graph, compiler::PrepareGraph(module, options));
         for (const SymbolRanges& guard : compiler::StepGuards(/*invariant=*/false)) {

@@ -50,7 +50,7 @@ inline StatusOr<Case> MakeCase(uint64_t seed, bool on_cpu = true) {
   made.meaning = made.random.graph;
   if (!made.exact) {
     QUERN_ASSIGN(const ir::Graph expanded, opt::ExpandComposites(made.random.graph));
-    QUERN_ASSIGN(made.meaning, opt::QuantiseActivations(expanded));
+    QUERN_ASSIGN(made.meaning, opt::QuantiseActivations(expanded, {.as_bf16 = true}));
   }
   std::vector<Binding> bindings = {made.random.binding};
   if (choose() % 3 == 0) {

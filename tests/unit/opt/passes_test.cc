@@ -330,6 +330,30 @@ TEST(QuantiseActivations, OnceForEachFormat) {
 )");
 }
 
+// Where the target is faster so, with block formats as they are wanted or not.
+TEST(QuantiseActivations, HalvesMayBeSumsOfBf16) {
+  constexpr const char* kHalves = R"(graph g {
+  %0 = Input() {name = "x"} : f32[7, 256]
+  %1 = Input() {name = "y"} : f16[7, 256]
+  %2 = Param() {name = "q"} : q8_0[64, 256]
+  %3 = Param() {name = "h"} : f16[32, 256]
+  %4 = Param() {name = "b"} : bf16[256, 32]
+  %5 = Param() {name = "f"} : f32[32, 256]
+  %6 = MatMul(%0, %2) {transpose_b = true} : f32[7, 64]
+  %7 = MatMul(%0, %3) {transpose_b = true} : f32[7, 32]
+  %8 = MatMul(%0, %4) : f32[7, 32]
+  %9 = MatMul(%0, %5) {transpose_b = true} : f32[7, 32]
+  %10 = MatMul(%1, %3) {transpose_b = true} : f16[7, 32]
+  return %6, %7, %8, %9, %10
+}
+)";
+  const std::string marked =
+      absl::StrReplaceAll(kHalves, {{"%7 = MatMul(%0, %3) {", "%7 = MatMul(%0, %3) {as_bf16 = true, "},
+                                    {"%8 = MatMul(%0, %4)", "%8 = MatMul(%0, %4) {as_bf16 = true}"}});
+  EXPECT_EQ(After(QuantiseActivations, kHalves, QuantiseOptions{.exact = true}), kHalves);
+  EXPECT_EQ(After(QuantiseActivations, kHalves, QuantiseOptions{.exact = true, .as_bf16 = true}), marked);
+}
+
 TEST(QuantiseActivations, ExactDoesNothing) {
   EXPECT_EQ(After(QuantiseActivations, kQkv, QuantiseOptions{.exact = true}), kQkv);
 }

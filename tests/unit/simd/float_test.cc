@@ -270,7 +270,7 @@ void CheckPairPack(std::string_view level, int64_t rows, int64_t k, int64_t gap,
   Guarded<uint32_t> dst(words * 32);
   for (int64_t i = 0; i < src.size(); ++i) src[i].bits = static_cast<uint16_t>(numbers.Below(65536));  // NaN as well
   for (int64_t i = 0; i < dst.size(); ++i) dst[i] = 0xdeadbeef;
-  Tile<PackTile>("qk_pack_bf16_pairs", level)(dst.data(), 0, src.data(), row * sizeof(BFloat16), rows, k);
+  Tile<PackTile>("qk_pack_pairs", level)(dst.data(), 0, src.data(), row * sizeof(BFloat16), rows, k);
   for (int64_t i = 0; i < dst.size(); ++i) {
     const int64_t p = i / 32 * 2, j = i % 32;
     const auto bits = [&](int64_t at) -> uint32_t { return j < rows && at < k ? src[j * row + at].bits : 0; };
