@@ -63,7 +63,7 @@ struct Options {
   std::string device = "cpu";
   int threads = 0;          // that run kernels, the caller's among them, at most 256; 0: as many as the process may use
   int compile_threads = 0;  // likewise, for compiling
-  bool exact = false;       // keep activations f32 beside quantised weights
+  bool exact = false;       // keep activations f32 beside quantised weights, and of all their bits beside halves
   // Logits of a language model that are the same to the bit however its tokens are cut into steps, on any number of
   // threads, as long as each token comes in a step of the same sort: a prompt's, of more than 8 tokens, or one of 1 to
   // 8 as generation takes them. Without it they are the same within the contracts. A prompt pays a little for its last

@@ -112,10 +112,10 @@ void MatmulKernels::ChooseRows(int64_t chunk) {
     });
     packs = std::max(packs, here);
   }
-  if (InDepthBlocks())
-    most = kSummedRows;
-  else if (InParts())
+  if (InParts())
     most = MostPartRows();
+  else if (InDepthBlocks())
+    most = kSummedRows;
   if (packs > 0) most = std::min(most, view_.facts.scratch() / 2 / (packs * chunk * ScalarBytes(DType::kF32)));
   if (plan_.windows || plan_.row->in_panels()) return CutPanelRows(chunk, most);
   const int64_t rows = view_.UpperBound(plan_.rows);

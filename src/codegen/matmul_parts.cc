@@ -33,7 +33,7 @@ namespace {
 
 constexpr int64_t kLine = 32;            // bf16 of a line of memory
 constexpr int64_t kRowsBytes = 1 << 20;  // of parts of rows that the second cache keeps beside panels
-constexpr int64_t kLeastRows = 128;      // that a panel is packed for, where there are as many
+constexpr int64_t kLeastRows = 256;      // that a panel is packed for, where there are as many
 constexpr DepthBlocks::Limits kDepth = {1536, 1024};
 constexpr uint32_t kUpper = 0xffff0000, kSign = 0x80000000, kLeastNormal = 0x00800000;
 
@@ -68,8 +68,8 @@ int64_t MatmulKernels::PartsOfWeights(int root) const { return RowOf(root).weigh
 
 DepthBlocks MatmulKernels::CutPartsDepth() const { return DepthBlocks({Extent(plan_.k)}, kDepth); }
 
-// Without blocks of k: with them sums limit the rows.
 int64_t MatmulKernels::MostPartRows() const {
+  if (InDepthBlocks()) return kLeastRows;  // whose sums lie in scratch
   return std::max(kLeastRows, kRowsBytes / (2 * plan_.k * ScalarBytes(DType::kBF16)));
 }
 

@@ -37,7 +37,8 @@ struct PipelineOptions {
   opt::FusionReport* report = nullptr;  // takes what was fused and what was not, which is asked of the families again
 };
 
-// What activations become beside weights. Blocks of threads decode weights in registers, beside activations as they are.
+// What activations become beside weights. Blocks of threads decode weights in registers, beside activations as they
+// are.
 inline opt::QuantiseOptions QuantiseOptionsOf(const PipelineOptions& options) {
   const bool blocks = options.facts.blocks.has_value();
   return {.exact = options.exact || blocks, .as_bf16 = options.facts.bf16_tiles && !options.exact && !blocks};

@@ -19,8 +19,8 @@ bool IsMatMul(const Node& node);
 bool IsGroupedMatMul(const Node& node);
 // Whether operand 1 of a product lies as rows of K.
 bool ReadsRows(const Node& product);
-// Whether this product of f32 by f16 or bf16 may add up products of the bf16 that either side is a sum of, two each, but
-// for the last: the attribute as_bf16.
+// Whether this product of f32 by f16 or bf16 may take both sides as sums of two bf16, and leave out the product of the
+// second ones: the attribute as_bf16.
 bool MayBeAsBf16(const Node& product);
 // What a MatMul or PickedMatMul may be off by, of the magnitude of the terms. As sums x0 + x1 and w0 + w1 of parts of 8
 // bits x1 is less than 2^-7 x, and rounded to as many, and w1 at most 7/8 2^-7 w: what is left out, 7/8 2^-14 and 2^-16

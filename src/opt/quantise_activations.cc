@@ -7,8 +7,8 @@
 // One Quantize for each value and format: q, k and v of a layer share theirs. Rows that are no whole number of blocks
 // stay f32, and so does everything with `exact`.
 //
-// Beside halves activations stay f32, but where the target is faster so, with `as_bf16`, products may take both sides as
-// sums of bf16:
+// Beside halves activations stay f32. Where the target is faster so, with `as_bf16`, those products may take both sides
+// as sums of bf16:
 //
 //   %3 = MatMul(%0, %1)        =>   %3 = MatMul(%0, %1) {as_bf16 = true}                  of %1 : f16[768, 3072]
 

@@ -3,7 +3,8 @@
 //   src: `rows` <= 32 rows of k f32, f16 or bf16, src_stride bytes apart.  dst: f32 [k][32], dst[p][j] = src[j][p],
 //   zero for the missing rows. src is not read past its last element.
 //
-// qk_pack_pairs: rows of bf16 to a panel for qk_mma_bf16_pairs, or of f16 alike: words [ceil(k / 2)][32] of two neighbours.
+// qk_pack_pairs: rows of bf16, or of f16 alike, to a panel for qk_mma_bf16_pairs: words [ceil(k / 2)][32] of two
+// neighbours.
 //
 // qk_pack_quads: rows of bytes to a panel for qk_mma_i8_quads and qk_mma_u8_quads, words [ceil(k / 4)][32] of four.
 #include "simd/tiles/pack_float-inl.h"

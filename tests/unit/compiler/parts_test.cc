@@ -39,7 +39,7 @@ void ExpectRightInParts(std::string_view text, const std::vector<Binding>& bindi
   for (const Binding& binding : bindings) ExpectRightFor(planned, binding);
 }
 
-// Rows that fill tiles and not, columns that fill panels and not, k odd, in one piece and in blocks, a prologue and what
+// Rows that fill tiles and not, columns that fill panels and not, k odd, in one piece and in blocks, a prologue, what
 // follows, several products of one left side, batches, and sizes that are known at the run.
 TEST(Parts, ProductsOfHalves) {
   struct Case {
@@ -51,7 +51,7 @@ TEST(Parts, ProductsOfHalves) {
       {"", "37", "67", "31", {{}}},
       {"", "2, 1, 101", "257", "97", {{}}},
       {"", "61", "1536", "40", {{}}},
-      {"", "131", "1601", "64", {{}}},
+      {"", "289", "1601", "33", {{}}},
       {"", "41", "4099", "131", {{}}},
       {"", "517", "38", "192", {{}}},
       {" sym S in 9..300", "2, S", "30", "64", {{{"S", 17}}, {{"S", 251}}}},
