@@ -61,7 +61,7 @@ struct Roofline {
   std::string memory;   // the level that holds what a run touches: "l3"
   // The peaks, of all threads together.
   int threads = 1;
-  double memory_gbps = 0, f32_gflops = 0, int8_gops = 0;
+  double memory_gbps = 0, f32_gflops = 0, bf16_gflops = 0, int8_gops = 0;
 };
 
 // Records the runs of one session or program from Attach until it goes. The session or program outlives it, is not

@@ -141,7 +141,7 @@ void AddCosts(const lir::Plan& plan, const Binding& sizes, VariantPlan& made) {
       }
       cost = *std::move(counted);
     }
-    made.operations += cost->flops + cost->int8_ops;
+    made.operations += cost->operations();
     made.read += static_cast<double>(cost->read());
     made.written += static_cast<double>(cost->written());
     made.operations_known = made.operations_known && !cost->estimate;

@@ -152,7 +152,7 @@ Result<Roofline> Profiler::Roof() {
   const auto steps = static_cast<double>(section.steps);
   Roofline roof;
   roof.launches = static_cast<int>(section.sums.calls / section.steps);
-  roof.operations = (section.sums.flops + section.sums.int8_ops) / steps;
+  roof.operations = section.sums.operations() / steps;
   roof.bytes = static_cast<double>(section.sums.read + section.sums.written) / steps;
   roof.floor_ns = rates.roof_ns;
   roof.bound = std::string(Name(rates.bound));
@@ -160,6 +160,7 @@ Result<Roofline> Profiler::Roof() {
   roof.threads = profile->threads;
   roof.memory_gbps = memory.gbps;
   roof.f32_gflops = profile->machine.f32_gflops;
+  roof.bf16_gflops = profile->machine.bf16_gflops;
   roof.int8_gops = profile->machine.int8_gops;
   return roof;
 }

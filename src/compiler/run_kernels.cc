@@ -73,7 +73,7 @@ struct Run {
     QUERN_ASSIGN(result.chunks, kir::GridChunks(kernel, binding));
     QUERN_ASSIGN(scratch_bytes, kir::ScratchBytes(kernel, binding));
     QUERN_ASSIGN(const kir::KernelCost cost, kir::CostOf(kernel, binding));
-    result.operations = cost.flops;
+    result.operations = cost.flops + cost.bf16_ops;
     result.int8_operations = cost.int8_ops;
     result.bytes = static_cast<double>(cost.read()) + static_cast<double>(cost.written());
     result.estimate = cost.estimate;

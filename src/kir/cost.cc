@@ -248,10 +248,12 @@ class Walker {
     origin_ = outer;
   }
 
-  void Count(double flops, double int8_ops) {
+  void Count(double flops, double bf16_ops = 0, double int8_ops = 0) {
     cost_.flops += flops;
+    cost_.bf16_ops += bf16_ops;
     cost_.int8_ops += int8_ops;
-    if (origin_ >= 0 && origin_ < static_cast<int>(cost_.origins.size())) cost_.origins[origin_] += flops + int8_ops;
+    if (origin_ >= 0 && origin_ < static_cast<int>(cost_.origins.size()))
+      cost_.origins[origin_] += flops + bf16_ops + int8_ops;
   }
 
   void WalkMap(const Map& map, size_t index, double weight) {
@@ -289,7 +291,7 @@ class Walker {
     std::vector<int64_t> ordered;
     for (const char* size : op->sizes) ordered.push_back(sizes.contains(size) ? sizes[size] : 1);
     const TileWork work = op->work(ordered);
-    Count(weight * work.flops, weight * work.int8_ops);
+    Count(weight * work.flops, weight * work.bf16_ops, weight * work.int8_ops);
   }
 
   // Notes an access to a slice; the sizes of its ranges, clipped to the buffer.

@@ -30,11 +30,13 @@ struct KernelCost {
     int64_t read = 0, written = 0;  // distinct bytes
   };
   double flops = 0;
-  double int8_ops = 0;          // multiplications and additions of integer dot products, in tiles
+  double bf16_ops = 0;          // multiplications and additions of products of bf16 by bf16, in tiles
+  double int8_ops = 0;          // likewise, of integer dot products
   std::vector<Traffic> params;  // in the kernel's order
-  std::vector<double> origins;  // operations of both kinds by row of Kernel::origins
+  std::vector<double> origins;  // operations of all kinds by row of Kernel::origins
   bool estimate = false;  // an upper bound: control or an index depends on data, or there are too many trips to look at
 
+  double operations() const { return flops + bf16_ops + int8_ops; }
   int64_t read() const;
   int64_t written() const;
 };

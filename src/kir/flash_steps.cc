@@ -29,6 +29,15 @@ constexpr const char* kMeaning = R"(
     }
   )";
 
+// A key and a query: two products of d, of which the first may be one of bf16, and scale, maximum, difference,
+// exponential and sum of its score.
+template <bool kPairs>
+TileWork Work(std::span<const int64_t> sizes) {
+  const double pairs = static_cast<double>(sizes[0]) * static_cast<double>(sizes[2]),
+               product = 2 * pairs * static_cast<double>(sizes[1]), rest = product + 5 * pairs;
+  return kPairs ? TileWork{.flops = rest, .bf16_ops = product} : TileWork{.flops = product + rest};
+}
+
 const TileOp* FlashStep(DType q, DType k, DType v) {
   // Tables point to their names for as long as the process.
   const char* const symbol = strdup(absl::StrCat("qk_", FlashStepName(q, k, v)).c_str());
@@ -50,11 +59,7 @@ const TileOp* FlashStep(DType q, DType k, DType v) {
       .workspace_bytes = [](std::span<const int64_t> sizes) -> int64_t {
         return 256 * sizes[1] + 16384;  // 64 keys transposed, [d][64] f32, and scores [64][64]
       },
-      .work = [](std::span<const int64_t> sizes) -> TileWork {
-        // A key and a query: two products of d, and scale, maximum, difference, exponential and sum of its score.
-        const double pairs = static_cast<double>(sizes[0]) * static_cast<double>(sizes[2]);
-        return {.flops = pairs * (4.0 * static_cast<double>(sizes[1]) + 5)};
-      },
+      .work = q == DType::kF32 ? Work<false> : Work<true>,
   };
 }
 

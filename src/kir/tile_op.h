@@ -41,7 +41,8 @@ struct TileAttribute {
 // Operations of one call, as a profile counts them: what the product of the live sizes needs, whatever a binding does.
 struct TileWork {
   double flops = 0;
-  double int8_ops = 0;  // multiplications and additions of integer dot products
+  double bf16_ops = 0;  // multiplications and additions of products of bf16 by bf16
+  double int8_ops = 0;  // likewise, of integer dot products
 };
 
 struct TileOp {
@@ -62,6 +63,7 @@ struct TileOp {
 inline TileWork FloatProduct(std::span<const int64_t> sizes) {
   return {.flops = 2.0 * static_cast<double>(sizes[0]) * static_cast<double>(sizes[1]) * static_cast<double>(sizes[2])};
 }
+inline TileWork PairProduct(std::span<const int64_t> sizes) { return {.bf16_ops = FloatProduct(sizes).flops}; }
 inline TileWork IntegerProduct(std::span<const int64_t> sizes) { return {.int8_ops = FloatProduct(sizes).flops}; }
 
 // Every tile op, sorted by name.

@@ -100,6 +100,7 @@ class SectionBuilder {
         sums.walls = {sums.wall};
         QUERN_ASSIGN(const kir::KernelCost* cost, costs_.Of(launch.kernel, binding));
         sums.flops = cost->flops;
+        sums.bf16_ops = cost->bf16_ops;
         sums.int8_ops = cost->int8_ops;
         sums.read = cost->read();
         sums.written = cost->written();

@@ -21,6 +21,7 @@ Json MachineJson(const Machine& machine) {
           {"dram_gbps_one_thread", machine.dram_gbps_one},
           {"dram_buffer_bytes", machine.dram_bytes},
           {"f32_gflops", machine.f32_gflops},
+          {"bf16_gflops", machine.bf16_gflops},
           {"int8_gops", machine.int8_gops},
           {"dispatch_ns", machine.dispatch_ns},
           {"probe_ms", machine.probe_ms},
@@ -46,6 +47,7 @@ void AddFigures(Json& row, const Profile& profile, const Section& section, const
   row["share"] = all > 0 ? 100 * static_cast<double>(sums.wall) / all : 0;
   row["balance"] = worker_ns > 0 ? 100 * static_cast<double>(sums.busy) / worker_ns : 0;
   row["flops"] = sums.flops;
+  row["bf16_ops"] = sums.bf16_ops;
   row["int8_ops"] = sums.int8_ops;
   row["read_bytes"] = sums.read;
   row["written_bytes"] = sums.written;

@@ -101,6 +101,7 @@ void Machine::Merge(const Machine& other) {
     }
   }
   f32_gflops = std::max(f32_gflops, other.f32_gflops);
+  bf16_gflops = std::max(bf16_gflops, other.bf16_gflops);
   int8_gops = std::max(int8_gops, other.int8_gops);
   dispatch_ns = std::min(dispatch_ns, other.dispatch_ns);
   probe_ms = other.probe_ms;
@@ -119,6 +120,7 @@ std::string MachineText(const Machine& machine) {
                      {"dram_gbps_one_thread", machine.dram_gbps_one},
                      {"dram_buffer_bytes", machine.dram_bytes},
                      {"f32_gflops", machine.f32_gflops},
+                     {"bf16_gflops", machine.bf16_gflops},
                      {"int8_gops", machine.int8_gops},
                      {"dispatch_ns", machine.dispatch_ns},
                      {"probe_ms", machine.probe_ms},
@@ -145,13 +147,15 @@ StatusOr<Machine> ParseMachine(const std::string& text) {
   machine.dram_gbps_one = number(json, "dram_gbps_one_thread");
   machine.dram_bytes = static_cast<int64_t>(std::clamp(number(json, "dram_buffer_bytes"), 0.0, 1e15));
   machine.f32_gflops = number(json, "f32_gflops");
+  machine.bf16_gflops = number(json, "bf16_gflops");
   machine.int8_gops = number(json, "int8_gops");
   machine.dispatch_ns = number(json, "dispatch_ns");
   machine.probe_ms = number(json, "probe_ms");
   machine.measured = static_cast<int64_t>(std::clamp(number(json, "measured"), 0.0, 1e15));
   machine.rounds = static_cast<int>(std::clamp(number(json, "rounds"), 1.0, 1e6));
   if (machine.cpu.empty() || machine.level.empty() || machine.threads < 1) return damaged;
-  for (const double peak : {machine.dram_gbps_one, machine.f32_gflops, machine.int8_gops, machine.dispatch_ns}) {
+  for (const double peak : {machine.dram_gbps_one, machine.f32_gflops, machine.bf16_gflops, machine.int8_gops,
+                            machine.dispatch_ns}) {
     if (!(peak > 0)) return damaged;
   }
   if (!json.contains("memory") || !json["memory"].is_array() || json["memory"].empty()) return damaged;

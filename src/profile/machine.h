@@ -29,6 +29,7 @@ struct Machine {
   double dram_gbps_one = 0;         // one thread alone
   int64_t dram_bytes = 0;           // of the buffer that stood for DRAM
   double f32_gflops = 0;            // multiply-adds of all threads, two operations each
+  double bf16_gflops = 0;           // likewise, of products of bf16
   double int8_gops = 0;             // likewise, of byte dot products
   double dispatch_ns = 0;           // from one launch to the next, without work
   double probe_ms = 0;              // that measuring took

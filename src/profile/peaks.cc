@@ -104,36 +104,45 @@ QUERN_PEAK(Byte512, "avx512f,avx512bw", __m512i, _mm512_setzero_si512(), 128, __
 QUERN_PEAK(ByteDot512, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(), 128, __m512i b = _mm512_set1_epi8(3);
            QUERN_OPAQUE(b), a[i] = _mm512_dpbusd_epi32(a[i], b, b))
 
-// Four sums of 16 x 16, so that each may take as long as four products.
-__attribute__((target("amx-tile,amx-int8"))) int64_t ByteTile(int64_t steps) {
-  struct alignas(64) {
-    uint8_t palette = 1, start_row = 0, reserved[14] = {};
-    uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-  } config;
-  _tile_loadconfig(&config);
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  _tile_zero(4);
-  _tile_zero(5);
-  _tile_zero(6);
-  _tile_zero(7);
-  for (int64_t s = 0; s < steps; ++s) {
-    _tile_dpbusd(0, 4, 6);
-    _tile_dpbusd(1, 4, 7);
-    _tile_dpbusd(2, 5, 6);
-    _tile_dpbusd(3, 5, 7);
+QUERN_PEAK(Pairs512, "avx512f,avx512bf16", __m512, _mm512_setzero_ps(), 64, __m512 b = _mm512_set1_ps(0.5f);
+           QUERN_OPAQUE(b), a[i] = _mm512_dpbf16_ps(a[i], reinterpret_cast<__m512bh>(b), reinterpret_cast<__m512bh>(b)))
+
+// Four sums of 16 x 16, so that each may take as long as four products. Zeros take less power, and so less time.
+#define QUERN_PEAK_OF_TILES(name, features, operations, multiply)                                          \
+  __attribute__((target(features))) int64_t name(int64_t steps) {                                          \
+    struct alignas(64) {                                                                                   \
+      uint8_t palette = 1, start_row = 0, reserved[14] = {};                                               \
+      uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};                                           \
+      uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};                                                 \
+    } config;                                                                                              \
+    alignas(64) uint8_t data[16][64];                                                                      \
+    for (int i = 0; i < 16 * 64; ++i) data[i / 64][i % 64] = static_cast<uint8_t>(i % 2 ? 0x3f : i % 251); \
+    _tile_loadconfig(&config);                                                                             \
+    _tile_zero(0);                                                                                         \
+    _tile_zero(1);                                                                                         \
+    _tile_zero(2);                                                                                         \
+    _tile_zero(3);                                                                                         \
+    _tile_loadd(4, data, 64);                                                                              \
+    _tile_loadd(5, data, 64);                                                                              \
+    _tile_loadd(6, data, 64);                                                                              \
+    _tile_loadd(7, data, 64);                                                                              \
+    for (int64_t s = 0; s < steps; ++s) {                                                                  \
+      multiply(0, 4, 6);                                                                                   \
+      multiply(1, 4, 7);                                                                                   \
+      multiply(2, 5, 6);                                                                                   \
+      multiply(3, 5, 7);                                                                                   \
+    }                                                                                                      \
+    _tile_release();                                                                                       \
+    return int64_t{4} * 16 * 16 * (operations);                                                            \
   }
-  _tile_release();
-  return int64_t{4} * 16 * 16 * 64 * 2;
-}
+
+QUERN_PEAK_OF_TILES(ByteTile, "amx-tile,amx-int8", 128, _tile_dpbusd)
+QUERN_PEAK_OF_TILES(PairTile, "amx-tile,amx-bf16", 64, _tile_dpbf16ps)
 
 constexpr PeakLoops kLoops[] = {
-    {"sse4", Read128, Float128, Byte128},   {"avx2", Read256, Float256, Byte256},
-    {"avx512", Read512, Float512, Byte512}, {"avx512vnni", Read512, Float512, ByteDot512},
-    {"amx", Read512, Float512, ByteTile},
+    {"sse4", Read128, Float128, Float128, Byte128},   {"avx2", Read256, Float256, Float256, Byte256},
+    {"avx512", Read512, Float512, Float512, Byte512}, {"avx512vnni", Read512, Float512, Pairs512, ByteDot512},
+    {"amx", Read512, Float512, PairTile, ByteTile},
 };
 
 #elif defined(__aarch64__)
@@ -176,7 +185,7 @@ int64_t Byte128(int64_t steps) {
   return kChains * 32;
 }
 
-constexpr PeakLoops kLoops[] = {{"neon", Read128, Float128, Byte128}};
+constexpr PeakLoops kLoops[] = {{"neon", Read128, Float128, Float128, Byte128}};
 
 #endif
 

@@ -53,6 +53,10 @@ void Float(const quern_args* args, void*, int64_t begin, int64_t end) {
   for (int64_t chunk = begin; chunk < end; ++chunk) TaskOf(args).loops->f32(TaskOf(args).steps);
 }
 
+void Pairs(const quern_args* args, void*, int64_t begin, int64_t end) {
+  for (int64_t chunk = begin; chunk < end; ++chunk) TaskOf(args).loops->bf16(TaskOf(args).steps);
+}
+
 void Byte(const quern_args* args, void*, int64_t begin, int64_t end) {
   for (int64_t chunk = begin; chunk < end; ++chunk) TaskOf(args).loops->int8(TaskOf(args).steps);
 }
@@ -107,6 +111,7 @@ Status Probe(ThreadPool& pool, std::string_view level, Machine& machine) {
   const PeakLoops& loops = PeaksOf(level);
   Bench bench(pool);
   machine.f32_gflops = Operations(bench, Float, loops, loops.f32, threads);
+  machine.bf16_gflops = Operations(bench, Pairs, loops, loops.bf16, threads);
   machine.int8_gops = Operations(bench, Byte, loops, loops.int8, threads);
   constexpr int kLaunches = 300;
   machine.dispatch_ns = static_cast<double>(bench.Best(Nothing, {}, threads, kLaunches)) / kLaunches;

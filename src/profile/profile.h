@@ -29,11 +29,12 @@ struct Sums {
   int64_t least = 0, most = 0;      // wall of one call
   int64_t typical = 0;              // as `wall`, with the median of its calls for each call of a launch
   std::vector<int64_t> walls = {};  // of each call
-  double flops = 0, int8_ops = 0;   // computed
+  double flops = 0, bf16_ops = 0, int8_ops = 0;  // computed
   int64_t read = 0, written = 0;    // distinct bytes of each call
   CounterValues counts = {};
 
   void Add(const Sums& other);
+  double operations() const { return flops + bf16_ops + int8_ops; }
   // Wall of the call in the middle; 0 without calls.
   int64_t Median() const;
   // Whether the mean is one call's doing: 1.3 times the median or more.

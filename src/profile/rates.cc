@@ -16,6 +16,7 @@ void Sums::Add(const Sums& other) {
   walls.insert(walls.end(), other.walls.begin(), other.walls.end());
   busy += other.busy;
   flops += other.flops;
+  bf16_ops += other.bf16_ops;
   int8_ops += other.int8_ops;
   read += other.read;
   written += other.written;
@@ -44,14 +45,16 @@ Rates Profile::RatesOf(const Sums& sums, const Section& section) const {
   if (sums.calls == 0) return rates;
   const auto wall = static_cast<double>(std::max<int64_t>(sums.typical, 1));
   const auto bytes = static_cast<double>(sums.read + sums.written);
-  const double operations = sums.flops + sums.int8_ops;
+  const double operations = sums.operations();
   rates.gflops = operations / wall;  // operations a nanosecond
   rates.gbps = bytes / wall;
   rates.intensity = bytes > 0 ? operations / bytes : 0;
   const auto calls = static_cast<double>(sums.calls);
   const auto time = [](double work, double rate) { return rate > 0 ? work / rate : 0; };
   const double memory_ns = time(bytes, machine.memory.empty() ? 0 : machine.memory[section.memory].gbps) / calls;
-  const double compute_ns = (time(sums.flops, machine.f32_gflops) + time(sums.int8_ops, machine.int8_gops)) / calls;
+  const double compute_ns = (time(sums.flops, machine.f32_gflops) + time(sums.bf16_ops, machine.bf16_gflops) +
+                             time(sums.int8_ops, machine.int8_gops)) /
+                            calls;
   rates.roof_ns = std::max(memory_ns, compute_ns);
   rates.percent = 100 * rates.roof_ns * calls / wall;
   rates.bound = memory_ns >= compute_ns ? Bound::kMemory : Bound::kCompute;

@@ -88,7 +88,7 @@ void AddRuns(const Profile& profile, Trace& trace) {
         slice_args["block"] = launch.block;
         slice_args["bytes"] =
             static_cast<double>(launch.sums.read + launch.sums.written) / calls;  // of the whole launch, on average
-        slice_args["flops"] = (launch.sums.flops + launch.sums.int8_ops) / calls;
+        slice_args["flops"] = launch.sums.operations() / calls;
       }
       trace.Add({kRunProcess, slice.worker + 1, slice.start, slice.duration, std::move(name), "kernel",
                  std::move(slice_args)});

@@ -17,10 +17,11 @@ import tempfile
 QUERN, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 MODEL = SOURCE / "models" / "addition.gguf"
 FIGURES = ["calls", "chunks", "wall_ns", "busy_ns", "least_ns", "median_ns", "most_ns", "typical_ns",
-           "disturbed", "share", "balance", "flops", "int8_ops",
+           "disturbed", "share", "balance", "flops", "bf16_ops", "int8_ops",
            "read_bytes",
            "written_bytes", "gflops", "gbps", "intensity", "roof_ns", "percent_of_peak", "bound"]
-SUMMED = ["calls", "chunks", "wall_ns", "typical_ns", "busy_ns", "flops", "int8_ops", "read_bytes", "written_bytes"]
+SUMMED = ["calls", "chunks", "wall_ns", "typical_ns", "busy_ns", "flops", "bf16_ops", "int8_ops",
+          "read_bytes", "written_bytes"]
 failures = []
 
 
@@ -257,7 +258,7 @@ def check_kept_peaks(folder):
     # Of operations: whether a kernel of a small model counts as one that memory bounds depends on the caches.
     for factor, stored in ((1000, True), (0.001, False)):
         peaks = dict(measured)
-        for peak in ("f32_gflops", "int8_gops"):
+        for peak in ("f32_gflops", "bf16_gflops", "int8_gops"):
             peaks[peak] = factor * measured[peak]
         files[0].write_text(json.dumps(peaks))
         machine = machine_of()

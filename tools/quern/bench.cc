@@ -196,6 +196,7 @@ std::string BenchCommand::Json(const std::vector<Row>& rows, const std::vector<M
                       {"memory", roof.memory},
                       {"memory_gbps", roof.memory_gbps},
                       {"f32_gflops", roof.f32_gflops},
+                      {"bf16_gflops", roof.bf16_gflops},
                       {"int8_gops", roof.int8_gops}});
   }
   Object all = {{"schema", "quern.bench"}, {"version", 1}, {"graphs", std::move(graphs)}};

@@ -24,7 +24,7 @@ const TileOp& TileOp_dot_bf16_pairs() {
   )",
       .rtol = 1e-5,
       .symbol = "qk_dot_bf16_pairs",
-      .work = FloatProduct,
+      .work = PairProduct,
   };
   return op;
 }

@@ -27,7 +27,7 @@ const TileOp& TileOp_mma_bf16_pairs() {
   )",
       .rtol = 1e-5,
       .symbol = "qk_mma_bf16_pairs",
-      .work = FloatProduct,
+      .work = PairProduct,
   };
   return op;
 }

@@ -359,7 +359,7 @@ TEST(Cost, EveryTileOpHasWork) {
     ASSERT_NE(op->work, nullptr) << op->name;
     const std::vector<int64_t> sizes(op->sizes.size(), 3);
     const TileWork work = op->work(sizes);
-    EXPECT_GT(work.flops + work.int8_ops, 0) << op->name;
+    EXPECT_GT(work.flops + work.bf16_ops + work.int8_ops, 0) << op->name;
   }
 }
 

@@ -22,6 +22,7 @@ TEST(Rates, TheLongestOfThreeTimesIsTheBound) {
   Profile profile;
   profile.machine.memory = {{"l2", 1000, 50}, {"dram", 0, 10}};
   profile.machine.f32_gflops = 100;
+  profile.machine.bf16_gflops = 200;
   profile.machine.int8_gops = 400;
   profile.machine.dispatch_ns = 200;
   Section section;
@@ -38,6 +39,11 @@ TEST(Rates, TheLongestOfThreeTimesIsTheBound) {
   sums.int8_ops = 2 * 200'000;  // 500 ns beside 100 of the floats
   rates = profile.RatesOf(sums, section);
   EXPECT_DOUBLE_EQ(rates.roof_ns, 600);
+  sums.bf16_ops = 2 * 60'000;  // and 300
+  rates = profile.RatesOf(sums, section);
+  EXPECT_DOUBLE_EQ(rates.roof_ns, 900);
+  EXPECT_DOUBLE_EQ(rates.gflops, 270);
+  sums.bf16_ops = 0;
   EXPECT_EQ(rates.bound, Bound::kCompute);
   profile.machine.dispatch_ns = 601;
   EXPECT_EQ(profile.RatesOf(sums, section).bound, Bound::kOverhead);
