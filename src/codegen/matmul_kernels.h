@@ -168,7 +168,7 @@ class MatmulKernels {
   kir::Slice PanelOfPart(int root, int part) const;
   kir::Block PackParts(KernelWriter& writer, int root, const kir::ExprRef& n) const;
   kir::StmtRef SplitHalves(int root, const kir::ExprRef& words) const;
-  kir::Block MultiplyParts(KernelWriter& writer, int root, const kir::ExprRef& m, const kir::ExprRef& rows);
+  kir::StmtRef MultiplyParts(KernelWriter& writer, int root, const kir::ExprRef& m, const kir::ExprRef& rows);
 
   // ---- matmul_squares.cc
   int64_t SquareChunk() const;

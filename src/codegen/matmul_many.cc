@@ -271,7 +271,7 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
     for (int64_t part = 0; part < together; ++part) rows.push_back(kb::Tile(TileName(root, part), {step, width}));
     const kir::ExprRef rows_of_tile = plan_.picks == Picks::kByRun ? live_rows : kb::Int(step);
     if (InParts()) {
-      Append(rows, MultiplyParts(writer, root, m, rows_of_tile));
+      rows.push_back(MultiplyParts(writer, root, m, rows_of_tile));
       continue;
     }
     rows.push_back(MultiplyPanels(

@@ -11,9 +11,7 @@
 //   ..
 //   pack p2x = w1[n : +32, :]
 //   for wk in 0..384 { vec wj in 0..32 { p2x[wj, wk], p2y[wj, wk] = parts of both in p2x[wj, wk] } }
-//   mma_bf16_pairs t += xp[0, m : +64, :], p2x
-//   mma_bf16_pairs t += xp[0, m : +64, :], p2y
-//   mma_bf16_pairs t += xp[1, m : +64, :], p2x
+//   mma_bf16_parts t += xp[0, m : +64, :], xp[1, m : +64, :], p2x, p2y
 //
 // Both parts have the sign of the number, and a second part that would be 0 is the least normal number instead. So what
 // an infinity meets has the sign of the product everywhere, where 0 would make NaN of it; of other numbers tile
@@ -147,20 +145,15 @@ kir::StmtRef MatmulKernels::SplitHalves(int root, const kir::ExprRef& words) con
 }
 
 // The products of rows [m, m + rows), in the block of k.
-kir::Block MatmulKernels::MultiplyParts(KernelWriter& writer, int root, const kir::ExprRef& m,
-                                        const kir::ExprRef& rows) {
+kir::StmtRef MatmulKernels::MultiplyParts(KernelWriter& writer, int root, const kir::ExprRef& m,
+                                          const kir::ExprRef& rows) {
   const std::string x = writer.Temporary(0, lowered_.temporaries[0], false);
-  kir::Block block;
-  const auto add = [&](int of_x, int of_w) {
-    kir::Slice side = kb::SliceOf(x, {kb::Point(kb::Int(of_x)), kb::Range(m, rows), kb::Range(FirstOfK(), CountOfK())});
-    block.push_back(
-        kb::WithOrigin(kb::CallTile("mma_bf16_pairs", {TileName(root)}, {std::move(side), PanelOfPart(root, of_w)}),
-                       writer.Origin(root)));
-  };
-  add(0, 0);
-  if (PartsOfWeights(root) > 1) add(0, 1);
-  add(1, 0);
-  return block;
+  std::vector<kir::Slice> operands;
+  for (int part = 0; part < 2; ++part)
+    operands.push_back(
+        kb::SliceOf(x, {kb::Point(kb::Int(part)), kb::Range(m, rows), kb::Range(FirstOfK(), CountOfK())}));
+  for (int part = 0; part < PartsOfWeights(root); ++part) operands.push_back(PanelOfPart(root, part));
+  return kb::WithOrigin(kb::CallTile("mma_bf16_parts", {TileName(root)}, std::move(operands)), writer.Origin(root));
 }
 
 }  // namespace quern::codegen

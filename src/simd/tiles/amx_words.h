@@ -72,9 +72,42 @@ struct LastStep {
   }
 };
 
-template <class Words, int64_t kRowBytes, bool kTwoRows, bool kTwoColumns>
-HWY_INLINE void MultiplyWords(const char* x, int64_t x_stride, const char* panel) {
-  _tile_loadd(4, x, x_stride);
+// Both sides, each in one or two parts that add up to a number: the products of parts (0, 0), (0, 1) and (1, 0), as
+// many as there are, go to the same sums.
+template <int kRowParts, int kPanelParts>
+struct Sides {
+  const char* x[kRowParts];
+  int64_t stride[kRowParts];
+  const char* panel[kPanelParts];
+
+  // Further along k, in bytes of a row and of a panel.
+  HWY_INLINE Sides At(int64_t x_bytes, int64_t panel_bytes) const {
+    Sides at = *this;
+    for (const char*& part : at.x) part += x_bytes;
+    for (const char*& part : at.panel) part += panel_bytes;
+    return at;
+  }
+  HWY_INLINE Sides FromRow(int64_t row) const {
+    Sides from = *this;
+    for (int i = 0; i < kRowParts; ++i) from.x[i] += row * stride[i];
+    return from;
+  }
+};
+
+template <class Words, bool kTwoRows, bool kTwoColumns>
+HWY_INLINE void AddProducts() {
+  Words::template Add<0, 4, 6>();
+  if constexpr (kTwoColumns) Words::template Add<1, 4, 7>();
+  if constexpr (kTwoRows) Words::template Add<2, 5, 6>();
+  if constexpr (kTwoRows && kTwoColumns) Words::template Add<3, 5, 7>();
+}
+
+template <class Words, int64_t kRowBytes, bool kTwoRows, bool kTwoColumns, int kRowParts, int kPanelParts>
+HWY_INLINE void MultiplyWords(const Sides<kRowParts, kPanelParts>& sides) {
+  // The first product begins when half of its operands are there.
+  const char *const x = sides.x[kRowParts - 1], *const panel = sides.panel[0];
+  const int64_t stride = sides.stride[kRowParts - 1];
+  _tile_loadd(4, x, stride);
   _tile_loadd(6, panel, kRowBytes);
   Words::template Add<0, 4, 6>();
   if constexpr (kTwoColumns) {
@@ -82,17 +115,47 @@ HWY_INLINE void MultiplyWords(const char* x, int64_t x_stride, const char* panel
     Words::template Add<1, 4, 7>();
   }
   if constexpr (kTwoRows) {
-    _tile_loadd(5, x + kRegisterRows * x_stride, x_stride);
+    _tile_loadd(5, x + kRegisterRows * stride, stride);
     Words::template Add<2, 5, 6>();
     if constexpr (kTwoColumns) Words::template Add<3, 5, 7>();
   }
+  if constexpr (kRowParts == 2) {
+    _tile_loadd(4, sides.x[0], sides.stride[0]);
+    if constexpr (kTwoRows) _tile_loadd(5, sides.x[0] + kRegisterRows * sides.stride[0], sides.stride[0]);
+    AddProducts<Words, kTwoRows, kTwoColumns>();
+  }
+  if constexpr (kPanelParts == 2) {
+    _tile_loadd(6, sides.panel[1], kRowBytes);
+    if constexpr (kTwoColumns) _tile_loadd(7, sides.panel[1] + kStepBytes, kRowBytes);
+    AddProducts<Words, kTwoRows, kTwoColumns>();
+  }
 }
+
+// What is left behind whole steps, of all parts.
+template <int kRowParts, int kPanelParts>
+struct LastSteps {
+  LastStep steps[kRowParts > kPanelParts ? kRowParts : kPanelParts];
+
+  template <class Words, int64_t kRowBytes>
+  HWY_INLINE void SetPanel(const Sides<kRowParts, kPanelParts>& from, int64_t elements) {
+    for (int i = 0; i < kPanelParts; ++i) steps[i].template SetPanel<Words, kRowBytes>(from.panel[i], elements);
+  }
+  HWY_INLINE void SetRows(const Sides<kRowParts, kPanelParts>& from, int64_t rows, int64_t bytes) {
+    for (int i = 0; i < kRowParts; ++i) steps[i].SetRows(from.x[i], from.stride[i], rows, bytes);
+  }
+  HWY_INLINE Sides<kRowParts, kPanelParts> sides() const {
+    Sides<kRowParts, kPanelParts> last;
+    for (int i = 0; i < kRowParts; ++i) last.x[i] = steps[i].x[0], last.stride[i] = kStepBytes;
+    for (int i = 0; i < kPanelParts; ++i) last.panel[i] = steps[i].panel[0];
+    return last;
+  }
+};
 
 // As many rows and columns as the tiles are configured for, added to c or, `from_zero`, in its place. `last`, where
 // there is one, has what is left behind `steps` steps.
-template <class Words, int64_t kRowBytes, bool kTwoRows, bool kTwoColumns>
-HWY_NOINLINE void TileOfWords(char* c, int64_t c_stride, const char* x, int64_t x_stride, const char* panel,
-                              int64_t steps, const LastStep* last, bool from_zero) {
+template <class Words, int64_t kRowBytes, bool kTwoRows, bool kTwoColumns, int kRowParts, int kPanelParts>
+HWY_NOINLINE void TileOfWords(char* c, int64_t c_stride, Sides<kRowParts, kPanelParts> sides, int64_t steps,
+                              const LastSteps<kRowParts, kPanelParts>* last, bool from_zero) {
   constexpr int64_t kHalfBytes = kRegisterColumns * 4;
   char* const second = c + kRegisterRows * c_stride;
   if (from_zero) {
@@ -107,60 +170,68 @@ HWY_NOINLINE void TileOfWords(char* c, int64_t c_stride, const char* x, int64_t 
     if constexpr (kTwoRows && kTwoColumns) _tile_loadd(3, second + kHalfBytes, c_stride);
   }
 #pragma clang loop unroll(disable)
-  for (int64_t i = 0; i < steps; ++i, x += kStepBytes, panel += kRegisterRows * kRowBytes) {
-    MultiplyWords<Words, kRowBytes, kTwoRows, kTwoColumns>(x, x_stride, panel);
+  for (int64_t i = 0; i < steps; ++i, sides = sides.At(kStepBytes, kRegisterRows * kRowBytes)) {
+    MultiplyWords<Words, kRowBytes, kTwoRows, kTwoColumns>(sides);
   }
-  if (last != nullptr) MultiplyWords<Words, kWordsBytes, kTwoRows, kTwoColumns>(last->x[0], kStepBytes, last->panel[0]);
+  if (last != nullptr) MultiplyWords<Words, kWordsBytes, kTwoRows, kTwoColumns>(last->sides());
   _tile_stored(0, c, c_stride);
   if constexpr (kTwoColumns) _tile_stored(1, c + kHalfBytes, c_stride);
   if constexpr (kTwoRows) _tile_stored(2, second, c_stride);
   if constexpr (kTwoRows && kTwoColumns) _tile_stored(3, second + kHalfBytes, c_stride);
 }
 
-// c: 4 bytes an element, c_ld of them between rows; kFromZero: overwritten. x: rows of k elements, not read beyond.
-// panel: rows of kRowBytes. 0 < n <= 32, or a multiple of 32.
+// c: 4 bytes an element, c_ld of them between rows; kFromZero: overwritten. Rows of k elements, not read beyond;
+// panels with rows of kRowBytes. 0 < n <= 32, or a multiple of 32.
 //
 // A block of k at a time, which the first cache keeps for all rows: sums go to c and come back in between.
-template <class Words, int64_t kRowBytes = kWordsBytes, bool kFromZero = false>
-HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m,
-                            int64_t n, int64_t k) {
-  constexpr int64_t kElementBytes = 4 / Words::kTogether, kMostRows = 2 * kRegisterRows, kBlockSteps = 8;
+template <class Words, int64_t kRowBytes = kWordsBytes, bool kFromZero = false, int kRowParts = 1, int kPanelParts = 1>
+HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const Sides<kRowParts, kPanelParts>& all, int64_t m, int64_t n,
+                            int64_t k) {
+  constexpr int64_t kElementBytes = 4 / Words::kTogether, kMostRows = 2 * kRegisterRows,
+                    kBlockSteps = kPanelParts == 2 ? 8 : 8;
   const int64_t bytes = k * kElementBytes, steps = bytes / kStepBytes, rest = bytes % kStepBytes;
   const int64_t first = n < kRegisterColumns ? n : kRegisterColumns, second = (n < 32 ? n : 32) - first;
-  LastStep last;
+  LastSteps<kRowParts, kPanelParts> last;
   // `each` rows at a time of [from, to), all of which the tiles are configured for.
   const auto multiply = [&](int64_t from, int64_t to, int64_t each) {
     const bool two_rows = each > kRegisterRows;
     const TileRegisters registers(two_rows ? kRegisterRows : each, two_rows ? each - kRegisterRows : 0, first, second);
-    const auto columns = [&]<bool kTwoRows, bool kTwoColumns>(char* sums, const char* words) {
-      if (rest > 0) last.SetPanel<Words, kRowBytes>(words + steps * kRegisterRows * kRowBytes, rest / kElementBytes);
+    const auto columns = [&]<bool kTwoRows, bool kTwoColumns>(int64_t j) {
+      char* const sums = static_cast<char*>(c) + j * 4;
+      const auto sides = all.At(0, j * 4);
+      if (rest > 0)
+        last.template SetPanel<Words, kRowBytes>(sides.At(0, steps * kRegisterRows * kRowBytes), rest / kElementBytes);
       for (int64_t step = 0; step == 0 || step < steps; step += kBlockSteps) {
         const int64_t left = steps - step, count = left < kBlockSteps ? left : kBlockSteps;
         const bool ends = rest > 0 && left <= kBlockSteps;
         for (int64_t row = from; row < to; row += each) {
-          const char* const rows = static_cast<const char*>(x) + row * x_stride;
-          if (ends) last.SetRows(rows + steps * kStepBytes, x_stride, each, rest);
+          const auto here = sides.FromRow(row);
+          if (ends) last.SetRows(here.At(steps * kStepBytes, 0), each, rest);
           TileOfWords<Words, kRowBytes, kTwoRows, kTwoColumns>(
-              sums + row * c_ld * 4, c_ld * 4, rows + step * kStepBytes, x_stride,
-              words + step * kRegisterRows * kRowBytes, count, ends ? &last : nullptr, kFromZero && step == 0);
+              sums + row * c_ld * 4, c_ld * 4, here.At(step * kStepBytes, step * kRegisterRows * kRowBytes), count,
+              ends ? &last : nullptr, kFromZero && step == 0);
         }
       }
     };
     for (int64_t j = 0; j < n; j += 32) {
-      char* const sums = static_cast<char*>(c) + j * 4;
-      const char* const words = static_cast<const char*>(panel) + j * 4;
       if (two_rows) {
-        second > 0 ? columns.template operator()<true, true>(sums, words)
-                   : columns.template operator()<true, false>(sums, words);
+        second > 0 ? columns.template operator()<true, true>(j) : columns.template operator()<true, false>(j);
       } else {
-        second > 0 ? columns.template operator()<false, true>(sums, words)
-                   : columns.template operator()<false, false>(sums, words);
+        second > 0 ? columns.template operator()<false, true>(j) : columns.template operator()<false, false>(j);
       }
     }
   };
   const int64_t whole = m - m % kMostRows;
   if (whole > 0) multiply(0, whole, kMostRows);
   if (whole < m) multiply(whole, m, m - whole);
+}
+
+// The same of sides in one part.
+template <class Words, int64_t kRowBytes = kWordsBytes, bool kFromZero = false>
+HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m,
+                            int64_t n, int64_t k) {
+  const Sides<1, 1> sides = {{static_cast<const char*>(x)}, {x_stride}, {static_cast<const char*>(panel)}};
+  RowsOnTiles<Words, kRowBytes, kFromZero>(c, c_ld, sides, m, n, k);
 }
 
 }  // namespace

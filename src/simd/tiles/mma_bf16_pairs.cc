@@ -3,6 +3,8 @@
 //   c: f32, c_ld elements between rows; columns n and beyond are not touched. x: rows of k bf16, x_stride bytes apart,
 //   not read past their last element. panel: words [ceil(k / 2)][32] of two neighbours along k, the first in the low
 //   half; missing columns zero; of an odd k the last high half is not used. Any m; fastest as qk_mma_f32.
+//
+// qk_mma_bf16_parts: the same of x and y, parts of the rows, by w, and of x by v, where that is not null.
 #include "simd/tiles/amx_words.h"
 #include "simd/tiles/bf16_pairs-inl.h"
 #include "simd/tiles/mma_float-inl.h"
@@ -43,16 +45,10 @@ HWY_NOINLINE void Block(float* c, int64_t c_ld, const char* x, int64_t x_stride,
   Add<R, V, SingleTerm>(c, c_ld, x + pairs * 4, x_stride, panel + pairs * kPanelColumns, columns, 1,
                         [&](const char* b, int v) { return PairsOf(hn::And(words(b, v), low)); });
 }
-#endif
 
-}  // namespace
-
-QUERN_TILE(qk_mma_bf16_pairs)(float* c, int64_t c_ld, const void* x_any, int64_t x_stride, const void* panel, int64_t,
-                              int64_t m, int64_t n, int64_t k, int64_t words) {
-  if (k > 2 * words) k = 2 * words;
-#if defined(__AMX_BF16__)
-  quern::simd::RowsOnTiles<quern::simd::PairTiles>(c, c_ld, x_any, x_stride, panel, m, n, k);
-#else
+// m rows of x by up to 32 columns of a panel.
+HWY_INLINE void Rows(float* c, int64_t c_ld, const void* x_any, int64_t x_stride, const void* panel, int64_t m,
+                     int64_t n, int64_t k) {
   const int64_t most = MostRows(x_stride);
   for (int64_t j = 0; j < n; j += kTileColumns) {
     const uint32_t* b = static_cast<const uint32_t*>(panel) + j;
@@ -72,5 +68,37 @@ QUERN_TILE(qk_mma_bf16_pairs)(float* c, int64_t c_ld, const void* x_any, int64_t
       to += rows * c_ld;
     }
   }
+}
+#endif
+
+}  // namespace
+
+QUERN_TILE(qk_mma_bf16_pairs)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
+                              int64_t m, int64_t n, int64_t k, int64_t words) {
+  if (k > 2 * words) k = 2 * words;
+#if defined(__AMX_BF16__)
+  quern::simd::RowsOnTiles<quern::simd::PairTiles>(c, c_ld, x, x_stride, panel, m, n, k);
+#else
+  Rows(c, c_ld, x, x_stride, panel, m, n, k);
+#endif
+}
+
+QUERN_TILE(qk_mma_bf16_parts)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* y, int64_t y_stride,
+                              const void* w, int64_t, const void* v, int64_t, int64_t m, int64_t n, int64_t k,
+                              int64_t words) {
+  if (k > 2 * words) k = 2 * words;
+#if defined(__AMX_BF16__)
+  using namespace quern::simd;
+  const auto bytes = [](const void* of) { return static_cast<const char*>(of); };
+  if (v == nullptr) {
+    const Sides<2, 1> sides = {{bytes(x), bytes(y)}, {x_stride, y_stride}, {bytes(w)}};
+    return RowsOnTiles<PairTiles, kWordsBytes, false>(c, c_ld, sides, m, n, k);
+  }
+  const Sides<2, 2> sides = {{bytes(x), bytes(y)}, {x_stride, y_stride}, {bytes(w), bytes(v)}};
+  RowsOnTiles<PairTiles, kWordsBytes, false>(c, c_ld, sides, m, n, k);
+#else
+  Rows(c, c_ld, y, y_stride, w, m, n, k);
+  Rows(c, c_ld, x, x_stride, w, m, n, k);
+  if (v != nullptr) Rows(c, c_ld, x, x_stride, v, m, n, k);
 #endif
 }

@@ -139,14 +139,14 @@ TEST(Parts, WhereTheyAreTaken) {
   };
   const Options amx = {.cpu = "amx"}, exact = {.cpu = "amx", .exact = true};
   for (const char* dtype : {"f16", "bf16"}) {
-    EXPECT_THAT(kernels(dtype, 64, amx), HasSubstr("mma_bf16_pairs"));
-    EXPECT_THAT(kernels(dtype, 64, exact), Not(HasSubstr("mma_bf16_pairs")));
-    EXPECT_THAT(kernels(dtype, 64, {.cpu = "avx512vnni"}), Not(HasSubstr("mma_bf16_pairs")));
-    EXPECT_THAT(kernels(dtype, 8, amx), Not(HasSubstr("mma_bf16_pairs")));
+    EXPECT_THAT(kernels(dtype, 64, amx), HasSubstr("mma_bf16_parts"));
+    EXPECT_THAT(kernels(dtype, 64, exact), Not(HasSubstr("mma_bf16_parts")));
+    EXPECT_THAT(kernels(dtype, 64, {.cpu = "avx512vnni"}), Not(HasSubstr("mma_bf16_parts")));
+    EXPECT_THAT(kernels(dtype, 8, amx), Not(HasSubstr("mma_bf16_parts")));
   }
-  EXPECT_THAT(kernels("bf16", 9, amx), HasSubstr("mma_bf16_pairs"));
-  EXPECT_THAT(kernels("f16", 9, amx), Not(HasSubstr("mma_bf16_pairs")));
-  EXPECT_THAT(kernels("f32", 64, amx), Not(HasSubstr("mma_bf16_pairs")));
+  EXPECT_THAT(kernels("bf16", 9, amx), HasSubstr("mma_bf16_parts"));
+  EXPECT_THAT(kernels("f16", 9, amx), Not(HasSubstr("mma_bf16_parts")));
+  EXPECT_THAT(kernels("f32", 64, amx), Not(HasSubstr("mma_bf16_parts")));
 }
 
 }  // namespace

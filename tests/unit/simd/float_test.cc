@@ -199,8 +199,16 @@ TEST(MmaF64, EqualsDouble) { CheckMmas<double>(); }
 
 using PairTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
 
-// Rows in memory where reading must end, a panel whose words begin where it must, and NaN where nothing is to be used:
-// above the last of an odd k.
+// n rows of k of `w` as words of a panel, with NaN above the last of an odd k, where nothing is to be used.
+void FillPairs(const std::vector<BFloat16>& w, int64_t n, int64_t k, Guarded<uint32_t>& panel) {
+  for (int64_t i = 0; i < panel.size(); ++i) {
+    const int64_t j = i % 32, p = i / 32 * 2;
+    const auto bits = [&](int64_t at) -> uint32_t { return j < n && at < k ? w[j * k + at].bits : 0; };
+    panel[i] = bits(p) | (p + 1 == k ? 0x7fc00000u : bits(p + 1) << 16);
+  }
+}
+
+// Rows in memory where reading must end, and a panel whose words begin where it must.
 void CheckPairs(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t gap, Numbers& numbers) {
   auto* mma = Tile<PairTile>("qk_mma_bf16_pairs", level);
   const int64_t x_row = k + gap, words = (k + 1) / 2, c_ld = 32 + gap;
@@ -210,11 +218,7 @@ void CheckPairs(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t
   numbers.Fill(x.data(), x.size());
   std::vector<BFloat16> w(n * k);
   numbers.Fill(w.data(), w.size());
-  for (int64_t i = 0; i < panel.size(); ++i) {
-    const int64_t j = i % 32, p = i / 32 * 2;
-    const auto bits = [&](int64_t at) -> uint32_t { return j < n && at < k ? w[j * k + at].bits : 0; };
-    panel[i] = bits(p) | (p + 1 == k ? 0x7fc00000u : bits(p + 1) << 16);
-  }
+  FillPairs(w, n, k, panel);
   for (int64_t i = 0; i < c.size(); ++i) c[i] = i % c_ld < n ? numbers.Uniform(-1, 1) : kUntouched;
   std::vector<float> before(c.data(), c.data() + c.size());
   mma(c.data(), c_ld, x.data(), x_row * sizeof(BFloat16), panel.data(), 0, m, n, k, words);
@@ -261,6 +265,63 @@ TEST(MmaBF16Pairs, EndsWithThePanel) {
     float c[32] = {};
     mma(c, 32, x.data(), 14, panel.data(), 0, 1, 32, 7, 2);
     for (const float sum : c) ASSERT_EQ(sum, 4) << level;
+  }
+}
+
+using PartsTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, const void*, int64_t, const void*,
+                       int64_t, int64_t, int64_t, int64_t, int64_t);
+
+// Both parts of rows, as far apart as they are or further, by one or two panels.
+void CheckParts(std::string_view level, int64_t m, int64_t n, int64_t k, bool two, Numbers& numbers) {
+  auto* mma = Tile<PartsTile>("qk_mma_bf16_parts", level);
+  const int64_t x_row = k + 1, y_row = k + 3, words = (k + 1) / 2, c_ld = 33;
+  Guarded<BFloat16> x((m - 1) * x_row + k), y((m - 1) * y_row + k);
+  Guarded<uint32_t> first(words * 32), second(words * 32);
+  Guarded<float> c((m - 1) * c_ld + n);
+  numbers.Fill(x.data(), x.size());
+  numbers.Fill(y.data(), y.size());
+  std::vector<BFloat16> w(n * k), v(n * k);
+  numbers.Fill(w.data(), w.size());
+  numbers.Fill(v.data(), v.size());
+  FillPairs(w, n, k, first);
+  FillPairs(v, n, k, second);
+  for (int64_t i = 0; i < c.size(); ++i) c[i] = i % c_ld < n ? numbers.Uniform(-1, 1) : kUntouched;
+  const std::vector<float> before(c.data(), c.data() + c.size());
+  const auto multiply = [&](float* to, int64_t row, int64_t rows) {
+    mma(to, c_ld, x.data() + row * x_row, x_row * sizeof(BFloat16), y.data() + row * y_row, y_row * sizeof(BFloat16),
+        first.data(), 0, two ? second.data() : nullptr, 0, rows, n, k, words);
+  };
+  multiply(c.data(), 0, m);
+  for (int64_t i = 0; i < c.size(); ++i) {
+    const int64_t r = i / c_ld, j = i % c_ld;
+    if (j >= n) {
+      ASSERT_EQ(c[i], kUntouched) << level << " m " << m << " n " << n << " wrote column " << j << " of row " << r;
+      continue;
+    }
+    double sum = before[i], magnitude = std::fabs(sum);
+    for (int64_t p = 0; p < k; ++p) {
+      const double of_x = ToFloat(x[r * x_row + p]), of_y = ToFloat(y[r * y_row + p]), of_w = ToFloat(w[j * k + p]),
+                   of_v = two ? ToFloat(v[j * k + p]) : 0;
+      sum += (of_x + of_y) * of_w + of_x * of_v;
+      magnitude += std::fabs(of_x * of_w) + std::fabs(of_y * of_w) + std::fabs(of_x * of_v);
+    }
+    ASSERT_NEAR(c[i], sum, Tolerance(magnitude))
+        << level << " m " << m << " n " << n << " k " << k << " at " << r << "," << j << " seed " << kSeed;
+  }
+  // Rows that are computed alone have the same bits.
+  std::vector<float> alone(before.begin() + (m - 1) * c_ld, before.end());
+  multiply(alone.data(), m - 1, 1);
+  for (int64_t j = 0; j < n; ++j) ASSERT_EQ(alone[j], c[(m - 1) * c_ld + j]) << level << " m " << m << " k " << k;
+}
+
+TEST(MmaBF16Parts, EqualsDouble) {
+  Numbers numbers(kSeed);
+  for (const std::string& level : HostLevels()) {
+    for (const bool two : {false, true}) {
+      for (int64_t m = 1; m <= 33; ++m) CheckParts(level, m, 32, 37, two, numbers);
+      for (int64_t n : {1, 13, 16, 17, 31}) CheckParts(level, 49, n, 67, two, numbers);
+      for (int64_t k : {1, 2, 31, 32, 33, 64, 569}) CheckParts(level, 70, 32, k, two, numbers);
+    }
   }
 }
 
