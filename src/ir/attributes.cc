@@ -30,6 +30,10 @@ void Attributes::Set(std::string name, AttrValue value) {
     values_.insert(it, {std::move(name), std::move(value)});
 }
 
+void Attributes::Erase(std::string_view name) {
+  std::erase_if(values_, [&](const auto& entry) { return entry.first == name; });
+}
+
 namespace {
 
 template <typename T>

@@ -24,6 +24,7 @@ class Attributes {
 
   const AttrValue* Find(std::string_view name) const;
   void Set(std::string name, AttrValue value);
+  void Erase(std::string_view name);
 
   // Typed getters. The attribute must exist with that kind: the verifier has seen to it.
   bool Bool(std::string_view name) const;

@@ -207,7 +207,9 @@ Status CheckAttributes(const char* owner, std::span<const AttrDef> defs, Attribu
     if (fill_defaults) ListOfOne(def, attributes);
     const AttrValue* value = attributes.Find(def.name);
     const char* kind = kAttrKinds[static_cast<size_t>(def.kind)];
-    if (value == nullptr) {
+    if (def.rare && (value == nullptr || *value == *def.default_value)) {
+      if (fill_defaults) attributes.Erase(def.name);
+    } else if (value == nullptr) {
       if (!def.default_value || !fill_defaults) return bad(def.name, kind, "absent");
       attributes.Set(def.name, *def.default_value);
     } else if (value->index() != static_cast<size_t>(def.kind)) {

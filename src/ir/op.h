@@ -86,6 +86,7 @@ struct AttrDef {
   std::optional<AttrValue> default_value = std::nullopt;  // none: required
   const char* doc = "";
   std::vector<const char*> choices = {};  // kString: the allowed values, if limited
+  bool rare = false;                      // a node has it only where it is not the default
 };
 
 // What `infer` sees.
@@ -347,7 +348,8 @@ Status CheckStorage(const Graph& graph);
 // Count and dtypes against the table.
 Status CheckOperands(const OpDef& op, std::span<const TensorType> operands);
 // Names, kinds and choices against the attributes that `owner`, an op or block, declares; one that is missing gets its
-// default, or is an error without `fill_defaults`. With it, a number stands for a list of one number or extent.
+// default, unless it is rare, or is an error without `fill_defaults`. With it, a number stands for a list of one number
+// or extent.
 Status CheckAttributes(const char* owner, std::span<const AttrDef> defs, Attributes& attributes, bool fill_defaults);
 // As many bodies as the op has, each of which verifies and declares no symbol that `symbols` lacks or gives another
 // range.

@@ -154,8 +154,8 @@ StatusOr<Machine> ParseMachine(const std::string& text) {
   machine.measured = static_cast<int64_t>(std::clamp(number(json, "measured"), 0.0, 1e15));
   machine.rounds = static_cast<int>(std::clamp(number(json, "rounds"), 1.0, 1e6));
   if (machine.cpu.empty() || machine.level.empty() || machine.threads < 1) return damaged;
-  for (const double peak : {machine.dram_gbps_one, machine.f32_gflops, machine.bf16_gflops, machine.int8_gops,
-                            machine.dispatch_ns}) {
+  for (const double peak :
+       {machine.dram_gbps_one, machine.f32_gflops, machine.bf16_gflops, machine.int8_gops, machine.dispatch_ns}) {
     if (!(peak > 0)) return damaged;
   }
   if (!json.contains("memory") || !json["memory"].is_array() || json["memory"].empty()) return damaged;

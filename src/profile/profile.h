@@ -24,13 +24,13 @@ namespace quern::profile {
 struct Sums {
   int64_t calls = 0;
   int64_t chunks = 0;
-  int64_t wall = 0;                 // from its first chunk to its last
-  int64_t busy = 0;                 // of all workers together
-  int64_t least = 0, most = 0;      // wall of one call
-  int64_t typical = 0;              // as `wall`, with the median of its calls for each call of a launch
-  std::vector<int64_t> walls = {};  // of each call
+  int64_t wall = 0;                              // from its first chunk to its last
+  int64_t busy = 0;                              // of all workers together
+  int64_t least = 0, most = 0;                   // wall of one call
+  int64_t typical = 0;                           // as `wall`, with the median of its calls for each call of a launch
+  std::vector<int64_t> walls = {};               // of each call
   double flops = 0, bf16_ops = 0, int8_ops = 0;  // computed
-  int64_t read = 0, written = 0;    // distinct bytes of each call
+  int64_t read = 0, written = 0;                 // distinct bytes of each call
   CounterValues counts = {};
 
   void Add(const Sums& other);

@@ -214,7 +214,8 @@ std::string TableText(const Profile& profile, const TableOptions& options) {
                                                           : "measured now");
   for (const MemoryLevel& level : machine.memory)
     absl::StrAppendFormat(&text, "%s %.1f GB/s, ", level.name, level.gbps);
-  absl::StrAppendFormat(&text, "f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, int8 %.0f GOP/s, %.0f ns from one launch to the next\n",
+  absl::StrAppendFormat(&text,
+                        "f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, int8 %.0f GOP/s, %.0f ns from one launch to the next\n",
                         machine.f32_gflops, machine.bf16_gflops, machine.int8_gops, machine.dispatch_ns);
   if (!profile.counted) absl::StrAppend(&text, "hardware counters: ", profile.counters, "\n");
   text += "\n";

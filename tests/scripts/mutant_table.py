@@ -322,7 +322,7 @@ ROWS = [
     Row("src/simd/tiles/mma_f32.cc", "d + first * d_ld", "d", "simd_test", "MmaF32Pair.*"),
     Row("src/simd/tiles/mma_f32.cc", "d += rows * d_ld;", "", "simd_test", "MmaF32Pair.*"),
     Row("src/simd/tiles/mma_bf16_pairs.cc", "Rows(c, c_ld, y, y_stride, w, m, n, k);", "", "simd_test",
-        "MmaBf16Parts.*"),
+        "MmaBF16Parts.*"),
     Row("src/codegen/matmul_parts.cc", "part < PartsOfWeights(root); ++part) operands",
         "part < 1; ++part) operands", "compiler_test", "Parts.ProductsOfHalves"),
     Row("src/codegen/matmul_parts.cc", "kLeastNormal = 0x00800000", "kLeastNormal = 0", "compiler_test",

@@ -159,7 +159,8 @@ const OpDef& Op_mat_mul() {
                      {.name = "as_bf16",
                       .kind = AttrKind::kBool,
                       .default_value = false,
-                      .doc = "f32 and halves may be taken as sums of two bf16: off by 7.2e-5 of the terms"}},
+                      .doc = "f32 and halves may be taken as sums of two bf16: off by 7.2e-5 of the terms",
+                      .rare = true}},
       .infer = Infer,
       .identity = Identity,
       .reference = Reference,
@@ -175,21 +176,18 @@ const OpDef& Op_mat_mul() {
 
 bool IsMatMul(const Node& node) { return node.op == &Op_mat_mul(); }
 
-bool MayBeAsBf16(const Node& product) {
-  return (IsMatMul(product) || PicksMatrices(product)) && product.attributes.Bool("as_bf16");
-}
+bool MayBeAsBf16(const Node& product) { return product.attributes.Find("as_bf16") != nullptr; }
 
 Contract ContractOfProduct(const Node& product) {
   Contract contract = ContractOf(*product.op, product.results[0].dtype);
-  if (product.attributes.Bool("as_bf16")) contract.rtol = kAsBf16Error;
+  if (MayBeAsBf16(product)) contract.rtol = kAsBf16Error;
   return contract;
 }
 
 Status CheckAsBf16(const InferContext& context) {
   const DType a = context.operands[0].dtype, b = context.operands[1].dtype;
   const bool halves = b == DType::kF16 || b == DType::kBF16;
-  const AttrValue* wanted = context.attributes.Find("as_bf16");  // fused ops, which have the rules of MatMul, lack it
-  if (wanted == nullptr || !std::get<bool>(*wanted) || (a == DType::kF32 && halves)) return absl::OkStatus();
+  if (context.attributes.Find("as_bf16") == nullptr || (a == DType::kF32 && halves)) return absl::OkStatus();
   return context.AttributeError("as_bf16", "false but of f32 by f16 or bf16");
 }
 

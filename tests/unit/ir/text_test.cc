@@ -35,6 +35,18 @@ TEST(GraphText, PrintsWhatItParsed) {
   EXPECT_TRUE(SameGraph(*graph, *again));
 }
 
+// Where it has its default it is not there, so that a graph has one text.
+TEST(GraphText, RareAttributes) {
+  const auto printed = [](const std::string& attributes) {
+    return Print(
+        *Parse("graph g {\n  %0 = Input() {name = \"x\"} : f32[2, 3]\n  %1 = Param() {name = \"w\"} : f16[3, 5]\n" +
+               ("  %2 = MatMul(%0, %1) {" + attributes + "transpose_b = false} : f32[2, 5]\n  return %2\n}\n")));
+  };
+  EXPECT_EQ(printed("as_bf16 = false, "), printed(""));
+  EXPECT_EQ(printed("").find("as_bf16"), std::string::npos);
+  EXPECT_NE(printed("as_bf16 = true, ").find("{as_bf16 = true, transpose_b = false}"), std::string::npos);
+}
+
 TEST(GraphText, SaysWhatIsWrong) {
   EXPECT_EQ(Parse("graph g {\n  %0 = Nonsense() : f32[]\n  return %0\n}").status().message(),
             "2:16: there is no block or op Nonsense");

@@ -341,7 +341,7 @@ TEST(QuantiseActivations, HalvesMayBeSumsOfBf16) {
   %5 = Param() {name = "f"} : f32[32, 256]
   %6 = MatMul(%0, %2) {transpose_b = true} : f32[7, 64]
   %7 = MatMul(%0, %3) {transpose_b = true} : f32[7, 32]
-  %8 = MatMul(%0, %4) : f32[7, 32]
+  %8 = MatMul(%0, %4) {transpose_b = false} : f32[7, 32]
   %9 = MatMul(%0, %5) {transpose_b = true} : f32[7, 32]
   %10 = MatMul(%1, %3) {transpose_b = true} : f16[7, 32]
   return %6, %7, %8, %9, %10
@@ -349,7 +349,7 @@ TEST(QuantiseActivations, HalvesMayBeSumsOfBf16) {
 )";
   const std::string marked =
       absl::StrReplaceAll(kHalves, {{"%7 = MatMul(%0, %3) {", "%7 = MatMul(%0, %3) {as_bf16 = true, "},
-                                    {"%8 = MatMul(%0, %4)", "%8 = MatMul(%0, %4) {as_bf16 = true}"}});
+                                    {"%8 = MatMul(%0, %4) {", "%8 = MatMul(%0, %4) {as_bf16 = true, "}});
   EXPECT_EQ(After(QuantiseActivations, kHalves, QuantiseOptions{.exact = true}), kHalves);
   EXPECT_EQ(After(QuantiseActivations, kHalves, QuantiseOptions{.exact = true, .as_bf16 = true}), marked);
 }
