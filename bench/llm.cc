@@ -2,9 +2,10 @@
 // interleave it with a peer:
 //   bench_llm MODEL [--threads N] [--pp 512] [--tg 32] [--at 128] [--reps 3] [--known] [--sequences N]
 //   {"engine":"quern","model":"85m-q4_k_m.gguf","threads":1,"pp_tps":..,"tg_tps":..,"tg_gbps":..,"read_gbps":..,...}
-// read_gbps is a read loop over 512 MiB on as many threads, in the same process right after the decode: DRAM speed
-// differs from minute to minute. --known checks the greedy text of a stories file first. --sequences decodes as many
-// texts together instead, a token of each in a step, from their beginnings on: batch_tps are the tokens of all of them.
+// read_gbps is a read loop over 512 MiB in huge pages on as many threads, in the same process right after the decode:
+// DRAM speed differs from minute to minute. --known checks the greedy text of a stories file first. --sequences decodes
+// as many texts together instead, a token of each in a step, from their beginnings on: batch_tps are the tokens of all
+// of them.
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -31,7 +32,9 @@ double Since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 double ReadGbps(int threads) {
   constexpr size_t kBytes = size_t{512} << 20;
   static uint64_t* const memory = [] {
-    auto* m = static_cast<uint64_t*>(std::aligned_alloc(4096, kBytes));
+    constexpr size_t kHuge = size_t{2} << 20;
+    auto* m = static_cast<uint64_t*>(std::aligned_alloc(kHuge, kBytes));
+    madvise(m, kBytes, MADV_HUGEPAGE);
     for (size_t i = 0; i < kBytes / 8; ++i) m[i] = i * 0x9e3779b97f4a7c15u;
     return m;
   }();

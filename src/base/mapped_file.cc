@@ -33,6 +33,10 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
       close(fd);
       return absl::ErrnoToStatus(error, absl::StrFormat("cannot map %s", path));
     }
+    // Weights stream by: with an entry of the page table for every 4 KiB of them a virtual machine reads at little more
+    // than half of the speed. Where the system keeps files in huge pages, those that it reads from now on are such.
+    constexpr off_t kWorthHugePages = off_t{4} << 20;
+    if (info.st_size >= kWorthHugePages) madvise(data, info.st_size, MADV_HUGEPAGE);
     file.data_ = static_cast<const uint8_t*>(data);
     file.size_ = info.st_size;
   }

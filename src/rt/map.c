@@ -24,6 +24,10 @@ int quern_map(const char* path, quern_file* file) {
     if (data == MAP_FAILED) {
       error = errno;
     } else {
+#ifdef MADV_HUGEPAGE
+      /* Read from disk in huge pages, where the system can: weights stream by faster. */
+      if (about.st_size >= (off_t)4 << 20) madvise(data, (size_t)about.st_size, MADV_HUGEPAGE);
+#endif
       file->data = data;
       file->bytes = (size_t)about.st_size;
     }
