@@ -248,8 +248,8 @@ TEST(CrossGraphs, MeanTheSameOnAnotherProcessor) {
     doubted += test->oracle->doubted();
   }
   for (const simd::Function& function : simd::Functions()) {
-    // Pairs, of bf16 and of panels, sums of bf16 and a few rows by panels are what kernels and dots take where the level
-    // has them, which this one has not.
+    // Pairs, of bf16 and of panels, sums of bf16, and a few rows by panels are what kernels and dots take where the
+    // level has them, which this one has not.
     const std::string name(function.name);
     const bool elsewhere = name.find("_pair") != std::string::npos || name.find("_parts") != std::string::npos ||
                            name.starts_with("qk_few_");
