@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/huge_pages.h"
+
 namespace quern {
 
 StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
@@ -35,8 +37,7 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
     }
     // Weights stream by: with an entry of the page table for every 4 KiB of them a virtual machine reads at little more
     // than half of the speed. Where the system keeps files in huge pages, those that it reads from now on are such.
-    constexpr off_t kWorthHugePages = off_t{4} << 20;
-    if (info.st_size >= kWorthHugePages) madvise(data, info.st_size, MADV_HUGEPAGE);
+    AskForHugePages(data, static_cast<size_t>(info.st_size));
     file.data_ = static_cast<const uint8_t*>(data);
     file.size_ = info.st_size;
   }

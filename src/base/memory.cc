@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/huge_pages.h"
+
 namespace quern {
 
 StatusOr<Memory> Memory::Allocate(int64_t bytes) {
@@ -13,8 +15,7 @@ StatusOr<Memory> Memory::Allocate(int64_t bytes) {
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED)
     return absl::ResourceExhaustedError(absl::StrFormat("%d bytes of memory cannot be had", bytes));
-  constexpr int64_t kWorthHugePages = int64_t{4} << 20;
-  if (bytes >= kWorthHugePages) madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  AskForHugePages(data, static_cast<size_t>(bytes));
   memory.data_ = static_cast<uint8_t*>(data);
   memory.size_ = bytes;
   return memory;

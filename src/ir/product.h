@@ -21,7 +21,10 @@ bool IsGroupedMatMul(const Node& node);
 bool ReadsRows(const Node& product);
 // Whether this product of f32 by f16 or bf16 may take both sides as sums of two bf16, and leave out the product of the
 // second ones: the attribute as_bf16.
+AttrDef AsBf16Attribute();
 bool MayBeAsBf16(const Node& product);
+// Whether products of these two may.
+bool MayTakeAsBf16(DType activation, DType weight);
 // What a MatMul or PickedMatMul may be off by, of the magnitude of the terms. As sums x0 + x1 and w0 + w1 of parts of 8
 // bits x1 is less than 2^-7 x, and rounded to as many, and w1 at most 7/8 2^-7 w: what is left out, 7/8 2^-14 and 2^-16
 // of a term, comes to the roundings of the sum.

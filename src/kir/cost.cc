@@ -354,7 +354,7 @@ class Walker {
               for (size_t a = 0; a < n.args.size(); ++a) args[a] = Eval(n.args[a], weight);
               const DType dtype = n.args.back()->dtype;
               if (IsFloat(dtype)) {
-                Count(weight * kFlops[static_cast<int>(n.op)], 0);
+                Count(weight * kFlops[static_cast<int>(n.op)]);
                 CostValue result;
                 for (size_t a = 0; a < n.args.size(); ++a) result.loops |= args[a].loops;
                 return result;
@@ -374,7 +374,7 @@ class Walker {
               Loops(n.index, low, high, 1, weight, [&](double w) {
                 for (const auto& [name, value] : n.lets) values_[name] = Eval(value, w);
                 loops |= Eval(n.body, w).loops;
-                Count(w * combine, 0);
+                Count(w * combine);
               });
               return Data(loops & ((uint64_t{1} << frames_.size()) - 1));
             },

@@ -33,9 +33,7 @@ std::optional<DType> Wanted(const ir::Graph& graph, const ir::Node& node) {
 }
 
 bool MeetsHalves(const ir::Graph& graph, const ir::Node& node) {
-  if (!ir::IsMatMul(node) || graph.type(node.inputs[0]).dtype != DType::kF32) return false;
-  const DType w = graph.type(node.inputs[1]).dtype;
-  return w == DType::kF16 || w == DType::kBF16;
+  return ir::IsMatMul(node) && ir::MayTakeAsBf16(graph.type(node.inputs[0]).dtype, graph.type(node.inputs[1]).dtype);
 }
 
 }  // namespace

@@ -156,11 +156,7 @@ const OpDef& Op_mat_mul() {
                     .shape = "[.., K, N], transposed [.., N, K]",
                     .own_dtype = true}},
       .attributes = {{.name = "transpose_b", .kind = AttrKind::kBool, .default_value = false, .doc = "b is [N, K]"},
-                     {.name = "as_bf16",
-                      .kind = AttrKind::kBool,
-                      .default_value = false,
-                      .doc = "f32 and halves may be taken as sums of two bf16: off by 7.2e-5 of the terms",
-                      .rare = true}},
+                     AsBf16Attribute()},
       .infer = Infer,
       .identity = Identity,
       .reference = Reference,
@@ -176,6 +172,18 @@ const OpDef& Op_mat_mul() {
 
 bool IsMatMul(const Node& node) { return node.op == &Op_mat_mul(); }
 
+AttrDef AsBf16Attribute() {
+  return {.name = "as_bf16",
+          .kind = AttrKind::kBool,
+          .default_value = false,
+          .doc = "f32 and halves may be taken as sums of two bf16: off by 7.2e-5 of the terms",
+          .rare = true};
+}
+
+bool MayTakeAsBf16(DType activation, DType weight) {
+  return activation == DType::kF32 && (weight == DType::kF16 || weight == DType::kBF16);
+}
+
 bool MayBeAsBf16(const Node& product) { return product.attributes.Find("as_bf16") != nullptr; }
 
 Contract ContractOfProduct(const Node& product) {
@@ -185,9 +193,8 @@ Contract ContractOfProduct(const Node& product) {
 }
 
 Status CheckAsBf16(const InferContext& context) {
-  const DType a = context.operands[0].dtype, b = context.operands[1].dtype;
-  const bool halves = b == DType::kF16 || b == DType::kBF16;
-  if (context.attributes.Find("as_bf16") == nullptr || (a == DType::kF32 && halves)) return absl::OkStatus();
+  const bool taken = MayTakeAsBf16(context.operands[0].dtype, context.operands[1].dtype);
+  if (taken || context.attributes.Find("as_bf16") == nullptr) return absl::OkStatus();
   return context.AttributeError("as_bf16", "false but of f32 by f16 or bf16");
 }
 

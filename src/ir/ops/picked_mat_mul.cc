@@ -73,11 +73,7 @@ const OpDef& Op_picked_mat_mul() {
                     .own_dtype = true}},
       .attributes =
           {{.name = "by", .kind = AttrKind::kString, .default_value = std::string("row"), .choices = {"row", "run"}},
-           {.name = "as_bf16",
-            .kind = AttrKind::kBool,
-            .default_value = false,
-            .doc = "f32 and halves may be taken as sums of two bf16: off by 7.2e-5 of the terms",
-            .rare = true}},
+           AsBf16Attribute()},
       .infer = Infer,
       .reference = ReferenceOfProducts<Sums>,
       .rtol = kProductError,

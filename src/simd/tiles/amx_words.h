@@ -187,8 +187,7 @@ HWY_NOINLINE void TileOfWords(char* c, int64_t c_stride, Sides<kRowParts, kPanel
 template <class Words, int64_t kRowBytes = kWordsBytes, bool kFromZero = false, int kRowParts = 1, int kPanelParts = 1>
 HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const Sides<kRowParts, kPanelParts>& all, int64_t m, int64_t n,
                             int64_t k) {
-  constexpr int64_t kElementBytes = 4 / Words::kTogether, kMostRows = 2 * kRegisterRows,
-                    kBlockSteps = kPanelParts == 2 ? 8 : 8;
+  constexpr int64_t kElementBytes = 4 / Words::kTogether, kMostRows = 2 * kRegisterRows, kBlockSteps = 8;
   const int64_t bytes = k * kElementBytes, steps = bytes / kStepBytes, rest = bytes % kStepBytes;
   const int64_t first = n < kRegisterColumns ? n : kRegisterColumns, second = (n < 32 ? n : 32) - first;
   LastSteps<kRowParts, kPanelParts> last;

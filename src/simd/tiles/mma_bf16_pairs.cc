@@ -92,10 +92,10 @@ QUERN_TILE(qk_mma_bf16_parts)(float* c, int64_t c_ld, const void* x, int64_t x_s
   const auto bytes = [](const void* of) { return static_cast<const char*>(of); };
   if (v == nullptr) {
     const Sides<2, 1> sides = {{bytes(x), bytes(y)}, {x_stride, y_stride}, {bytes(w)}};
-    return RowsOnTiles<PairTiles, kWordsBytes, false>(c, c_ld, sides, m, n, k);
+    return RowsOnTiles<PairTiles>(c, c_ld, sides, m, n, k);
   }
   const Sides<2, 2> sides = {{bytes(x), bytes(y)}, {x_stride, y_stride}, {bytes(w), bytes(v)}};
-  RowsOnTiles<PairTiles, kWordsBytes, false>(c, c_ld, sides, m, n, k);
+  RowsOnTiles<PairTiles>(c, c_ld, sides, m, n, k);
 #else
   Rows(c, c_ld, y, y_stride, w, m, n, k);
   Rows(c, c_ld, x, x_stride, w, m, n, k);
