@@ -92,7 +92,7 @@ Panel16 Panel16Of(DType dtype, int64_t k) {
   const int64_t mins = HasMinimums(dtype) ? k / PanelGroup(dtype) * 16 * 2 : 0;
   panel.supers = panel.mins + mins;
   panel.bytes = panel.supers + (HasMinimums(dtype) || HasAdded(dtype) ? blocks * 64 : 0);
-  if (HasOwnPanels(dtype)) {
+  if (FormatOf(dtype).activation == DType::kQ8_K) {  // for two bytes of each code
     panel.bytes = std::max(panel.bytes, 32 * k + mins + blocks * (HasMinimums(dtype) ? 128 : 64));
   }
   return panel;

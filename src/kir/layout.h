@@ -62,8 +62,8 @@ PlanarRow PlanarRowOf(DType dtype, int64_t k);
 //           exactly, so the accumulator of a group is finished by one conversion and one fma.
 //   mins:   where HasMinimums: i16 [K/group/2][16][2] minimums, two groups interleaved for a 2-way word dot.
 //   supers: where HasMinimums: f32 [K/256][16] dmin; where HasAdded: f32 [K/32][16] what is added.
-// bytes has room for any level's form: of blocks of 256 `amx` keeps code * scale in two bytes
-// (src/simd/tiles/amx_q256.h), and levels that multiply bytes in pairs keep scales as words (quant_layout.h there),
+// bytes has room for any level's form: `amx` has signed codes (src/simd/tiles/amx_q32.h), or of blocks of 256 code *
+// scale in two bytes (amx_q256.h), and levels that multiply bytes in pairs have scales as words there (quant_layout.h),
 // which only a level's packs and tiles see.
 struct Panel16 {
   int64_t scales, mins, supers, bytes;
@@ -76,7 +76,5 @@ inline int64_t PanelGroup(DType dtype) { return FormatOf(dtype).group; }
 inline bool HasMinimums(DType dtype) { return FormatOf(dtype).dmin != nullptr; }
 // Whether a block has a number that is added to its elements.
 inline bool HasAdded(DType dtype) { return FormatOf(dtype).added != nullptr; }
-// Whether some levels have a form of their own of its panels.
-inline bool HasOwnPanels(DType dtype) { return FormatOf(dtype).activation == DType::kQ8_K; }
 
 }  // namespace quern::kir

@@ -226,8 +226,7 @@ Val Emitter::EmitDecode(const kir::Decode& decode) {
   for (const Val& at : index) uniform = uniform && at.uniform();
   auto form = [&](const Val& value) { return uniform ? value.scalar : Lanes(value); };
   auto splat = [&](llvm::Value* scalar) { return uniform ? scalar : b_.CreateVectorSplat(lanes_, scalar); };
-  const bool own_panel = !target_.plain_panels && type.layout == kir::Layout::kPanel16 && kir::HasOwnPanels(type.dtype);
-  if (own_panel) {
+  if (type.layout == kir::Layout::kPanel16 && !HasPlainPanels(target_, type.dtype)) {
     Fail(absl::StrCat("a panel of ", Row(type.dtype).name, " at level ", target_.name, " is read by its tile alone"));
     return Poison(DType::kF32);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/block_format.h"
 #include "base/cpu_features.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
@@ -13,17 +14,18 @@ namespace {
 constexpr Platform kX86 = {"x86_64-linux-gnu", "x86-64", "+sse2"};
 constexpr Platform kArm = {"aarch64-linux-gnu", "generic", "+neon"};
 constexpr std::array kPlatforms = {&kX86, &kArm};
+constexpr PlainPanels kNone = PlainPanels::kNone, kOfBlocks32 = PlainPanels::kOfBlocks32, kAll = PlainPanels::kAll;
 constexpr std::array<Target, 6> kTargets = {{
-    {&kX86, "sse4", "x86-64-v2", 4, 16, false, false, false, false, false, true, 10, 12, false, false,
+    {&kX86, "sse4", "x86-64-v2", 4, 16, false, false, false, false, false, true, 10, 12, kOfBlocks32, false,
      CpuFeaturesOf("sse4")},
-    {&kX86, "avx2", "x86-64-v3", 8, 16, false, true, true, false, false, true, 10, 12, false, true,
+    {&kX86, "avx2", "x86-64-v3", 8, 16, false, true, true, false, false, true, 10, 12, kOfBlocks32, true,
      CpuFeaturesOf("avx2")},
-    {&kX86, "avx512", "x86-64-v4", 16, 32, true, true, true, false, false, true, 24, 12, false, true,
+    {&kX86, "avx512", "x86-64-v4", 16, 32, true, true, true, false, false, true, 24, 12, kOfBlocks32, true,
      CpuFeaturesOf("avx512")},
-    {&kX86, "avx512vnni", "", 16, 32, true, true, true, true, false, false, 24, 12, true, true,
+    {&kX86, "avx512vnni", "", 16, 32, true, true, true, true, false, false, 24, 12, kAll, true,
      CpuFeaturesOf("avx512vnni")},
-    {&kX86, "amx", "", 16, 32, true, true, true, true, true, true, 32, 64, false, false, CpuFeaturesOf("amx")},
-    {&kArm, "neon", "armv8-a", 4, 32, false, true, true, false, false, true, 10, 12, true, false,
+    {&kX86, "amx", "", 16, 32, true, true, true, true, true, true, 32, 64, kNone, false, CpuFeaturesOf("amx")},
+    {&kArm, "neon", "armv8-a", 4, 32, false, true, true, false, false, true, 10, 12, kAll, false,
      CpuFeaturesOf("neon")},
 }};
 
@@ -64,6 +66,11 @@ StatusOr<const Target*> Resolve(std::string_view name, const Platform* platform)
 }
 
 }  // namespace
+
+bool HasPlainPanels(const Target& target, DType weight) {
+  if (target.plain_panels != kOfBlocks32) return target.plain_panels == kAll;
+  return FormatOf(weight).elements == 32;
+}
 
 std::span<const Target> Targets() { return kTargets; }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/status.h"
 
 namespace quern::cpu {
@@ -24,25 +25,31 @@ struct Platform {
   const char* base_features;
 };
 
+// The formats whose panels of 16 rows are as kir/layout.h has them; what others look like only their packs and tiles
+// know.
+enum class PlainPanels : uint8_t { kNone, kOfBlocks32, kAll };
+
 struct Target {
   const Platform* platform;
-  const char* name;    // "avx512": what --cpu takes, and the suffix of the level's symbols
-  const char* alias;   // "x86-64-v4", or ""
-  int lanes;           // f32 elements of a vector register
-  int registers;       // vector registers
-  bool masks;          // masked loads and stores of every element width at no cost
-  bool fma;            // multiply-adds that round once as instructions
-  bool f16c;           // conversions between f32 and f16 as instructions
-  bool bf16_pairs;     // sums of two products of bf16 as an instruction
-  bool bf16_tiles;     // of many on tile registers: several such products take less than one of f32
-  bool any_signs;      // products of bytes take any signs; else one side has to have one and the other none
-  int integer_rows;    // rows of a block of an integer matrix product: a multiple of what its registers hold
-  int word_rows;       // the same of a product of words, pairs of bf16 or quads of bytes
-  bool plain_panels;   // panels of formats whose groups have scales are as kir/layout.h has them; else their tiles' own
+  const char* name;   // "avx512": what --cpu takes, and the suffix of the level's symbols
+  const char* alias;  // "x86-64-v4", or ""
+  int lanes;          // f32 elements of a vector register
+  int registers;      // vector registers
+  bool masks;         // masked loads and stores of every element width at no cost
+  bool fma;           // multiply-adds that round once as instructions
+  bool f16c;          // conversions between f32 and f16 as instructions
+  bool bf16_pairs;    // sums of two products of bf16 as an instruction
+  bool bf16_tiles;    // of many on tile registers: several such products take less than one of f32
+  bool any_signs;     // products of bytes take any signs; else one side has to have one and the other none
+  int integer_rows;   // rows of a block of an integer matrix product: a multiple of what its registers hold
+  int word_rows;      // the same of a product of words, pairs of bf16 or quads of bytes
+  PlainPanels plain_panels;
   bool few_by_panels;  // the integer dots of a few rows pack weights as that product does (simd/tiles/quant_few.h)
   // Features the host must have, by the code generator's names, separated by spaces.
   const char* required;
 };
+
+bool HasPlainPanels(const Target& target, DType weight);
 
 // All levels: those of a platform together, least first.
 std::span<const Target> Targets();

@@ -1,104 +1,20 @@
-// qk_pack_{q8_0,q4_0,q5_0,q4_1,q5_1,iq4_nl,mxfp4}_panel16: 16 rows of blocks of 32 interleaved for 4-way dot products
-// (kir/layout.h, Panel16).
-#include "simd/tiles/quant_block32.h"
-#include "simd/tiles/quant_panel.h"
+// qk_pack_{q8_0,q4_0,q5_0,q4_1,q5_1,iq4_nl,mxfp4}_panel16: of formats of blocks of 32 (quant_pack32.h); at the level
+// `amx` with signed codes (amx_q32.h).
+#include "simd/tiles/quant_pack32.h"
 
-namespace quern::simd {
-namespace {
-
-// The scale is the first half of a block, and the second what is added; or the first byte a power of two, which is not
-// zero where a row is missing.
-template <class Format>
-HWY_INLINE void PackHeader(const BlockColumn& column, int64_t rows, float* scales, float* added) {
-  const DU32 d;
-  const DF32 df;
-#if HWY_ARCH_X86 && HWY_MAX_BYTES == 32
-  if constexpr (!Format::kPower && !Format::kAdded) {
-    // A word of each row is put in by itself: 16 bytes of each would be turned for two that are wanted.
-    using Words = int16_t __attribute__((vector_size(16)));
-    for (int v = 0; v < kLineVectors; ++v) {
-      Words words;
-      QUERN_UNROLL
-      for (int r = 0; r < kLanes; ++r) words[r] = LoadScalar<int16_t>(column.Row(v * kLanes + r));
-      _mm256_storeu_ps(scales + v * kLanes, _mm256_cvtph_ps(__builtin_bit_cast(__m128i, words)));
-    }
-    return;
+#if defined(__AMX_INT8__)
+#define QUERN_PANEL_32(Format)                                                         \
+  (void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t k) { \
+    quern::simd::PackPanel<quern::simd::Format, true>(dst, src, src_stride, rows, k);  \
   }
+#else
+#define QUERN_PANEL_32 QUERN_PANEL
 #endif
-  const Lines4 header = TransposeRows(column, 0);
-  for (int i = 0; i < kLineVectors; ++i) {
-    const auto words = hn::BitCast(d, header.line[0][i]);
-    if constexpr (Format::kPower) {
-      const auto power = hn::And(words, hn::Set(d, 255));
-      const auto usual = hn::ShiftLeft<23>(hn::Sub(power, hn::Set(d, 1)));
-      const auto small = hn::ShiftLeft<21>(hn::Add(power, hn::Set(d, 1)));  // of 0 and 1
-      const auto bits = hn::IfThenElse(hn::Lt(power, hn::Set(d, 2)), small, usual);
-      const auto there =
-          hn::Lt(hn::Iota(d, static_cast<uint32_t>(i * kLanes)), hn::Set(d, static_cast<uint32_t>(rows)));
-      hn::StoreU(hn::BitCast(df, hn::IfThenElseZero(there, bits)), df, scales + i * kLanes);
-    } else {
-      hn::StoreU(LowHalves(words), df, scales + i * kLanes);
-    }
-    if constexpr (Format::kAdded) hn::StoreU(LowHalves(hn::ShiftRight<16>(words)), df, added + i * kLanes);
-  }
-}
 
-// Line e holds elements 4 e .. 4 e + 3 of all rows: their fifth bits of the 32 of each row.
-HWY_INLINE VU8 FifthOf(hn::Vec<DU32> bits, int e) {
-  const DU32 d;
-  const auto four = hn::And(hn::ShiftRightSame(bits, 4 * e), hn::Set(d, 15));
-  // Bit c to bit 4 of byte c.
-  const auto spread = hn::And(hn::Mul(four, hn::Set(d, 0x00204081)), hn::Set(d, 0x01010101));
-  return hn::BitCast(DU8(), hn::ShiftLeft<4>(spread));
-}
-
-template <class Format>
-HWY_INLINE void PackPanel(void* dst, const void* src, int64_t src_stride, int64_t rows, int64_t k) {
-  const DU8 d;
-  auto* panel = static_cast<uint8_t*>(dst);
-  auto* scales = reinterpret_cast<float*>(panel + PanelAt<Format>(k).scales);
-  auto* added = reinterpret_cast<float*>(panel + PanelAt<Format>(k).supers);
-  BlockColumns<Format> columns(src, src_stride, rows);
-  for (int64_t b = 0; b < k / 32; ++b, panel += 512, scales += 16, added += Format::kAdded ? 16 : 0) {
-    const BlockColumn column = columns.At(b);
-    PackHeader<Format>(column, rows, scales, added);
-    if constexpr (Format::kBytes == Q8_0::kBytes) {
-      for (int piece = 0; piece < 2; ++piece) {
-        const Lines4 lines = TransposeRows(column, 2 + piece * 16);
-        for (int e = 0; e < 4; ++e) {
-          for (int i = 0; i < kLineVectors; ++i) {
-            const VU8 codes = hn::Xor(lines.line[e][i], hn::Set(d, 0x80));
-            hn::StoreU(codes, d, panel + (piece * 4 + e) * 64 + i * kBytes);
-          }
-        }
-      }
-    } else {
-      const Lines4 lines = TransposeRows(column, Format::kNibbles);
-      Lines4 bits;
-      if constexpr (Format::kHigh != 0) bits = TransposeRows(column, Format::kHigh);
-      for (int e = 0; e < 4; ++e) {
-        for (int i = 0; i < kLineVectors; ++i) {
-          VU8 low = hn::And(lines.line[e][i], hn::Set(d, 15)), high = hn::ShiftRight<4>(lines.line[e][i]);
-          if constexpr (Format::kHigh != 0) {
-            const auto of_rows = hn::BitCast(DU32(), bits.line[0][i]);
-            low = hn::Or(low, FifthOf(of_rows, e));
-            high = hn::Or(high, FifthOf(of_rows, 4 + e));
-          }
-          hn::StoreU(low, d, panel + e * 64 + i * kBytes);
-          hn::StoreU(high, d, panel + (4 + e) * 64 + i * kBytes);
-        }
-      }
-    }
-  }
-}
-
-}  // namespace
-}  // namespace quern::simd
-
-QUERN_TILE(qk_pack_q8_0_panel16) QUERN_PANEL(Q8_0);
-QUERN_TILE(qk_pack_q4_0_panel16) QUERN_PANEL(Q4_0);
-QUERN_TILE(qk_pack_q5_0_panel16) QUERN_PANEL(Q5_0);
-QUERN_TILE(qk_pack_q4_1_panel16) QUERN_PANEL(Q4_1);
-QUERN_TILE(qk_pack_q5_1_panel16) QUERN_PANEL(Q5_1);
-QUERN_TILE(qk_pack_iq4_nl_panel16) QUERN_PANEL(IQ4_NL);
-QUERN_TILE(qk_pack_mxfp4_panel16) QUERN_PANEL(MXFP4);
+QUERN_TILE(qk_pack_q8_0_panel16) QUERN_PANEL_32(Q8_0);
+QUERN_TILE(qk_pack_q4_0_panel16) QUERN_PANEL_32(Q4_0);
+QUERN_TILE(qk_pack_q5_0_panel16) QUERN_PANEL_32(Q5_0);
+QUERN_TILE(qk_pack_q4_1_panel16) QUERN_PANEL_32(Q4_1);
+QUERN_TILE(qk_pack_q5_1_panel16) QUERN_PANEL_32(Q5_1);
+QUERN_TILE(qk_pack_iq4_nl_panel16) QUERN_PANEL_32(IQ4_NL);
+QUERN_TILE(qk_pack_mxfp4_panel16) QUERN_PANEL_32(MXFP4);

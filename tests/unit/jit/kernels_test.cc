@@ -254,7 +254,7 @@ TEST(Kernels, Decode) {
   CheckCases(cases);
 }
 
-// Panels, too; but at some levels those of K-quants have contents that only their tiles know.
+// Panels, too; but at some levels they have contents that only their tiles know.
 TEST(Kernels, DecodePanels) {
   Rng rng(kSeed);
   std::vector<kir::Kernel> kernels;
@@ -280,11 +280,11 @@ TEST(Kernels, DecodePanels) {
     )",
                                             type, type, type)));
   }
-  std::vector<Case> plain, own;
+  std::vector<Case> of_32, of_256;  // elements of a block
   for (size_t i = 0; i < kernels.size(); ++i)
-    (kir::HasOwnPanels(formats[i]) ? own : plain).push_back(MakeCase(kernels[i], {}, {3e-7, 1e-6}, rng));
-  CheckCases(plain);
-  CheckCases(own, {}, [](const cpu::Target& target) { return target.plain_panels; });
+    (FormatOf(formats[i]).elements == 32 ? of_32 : of_256).push_back(MakeCase(kernels[i], {}, {3e-7, 1e-6}, rng));
+  CheckCases(of_32, {}, [](const cpu::Target& target) { return cpu::HasPlainPanels(target, DType::kQ8_0); });
+  CheckCases(of_256, {}, [](const cpu::Target& target) { return cpu::HasPlainPanels(target, DType::kQ4_K); });
 }
 
 // Rows of weights times f32 rows: by the format's tile, where it has one.

@@ -73,6 +73,10 @@ TEST(QuantMmaTest, MatchesTheMeaning) {
       }
       Check(format, level, Draw::kUniform, 37, 16, 21);
       if (testing::Test::HasFatalFailure()) return;
+      for (int64_t m : {3, 14}) {  // blocks of 32: more than a few rows have room for at once
+        Check(format, level, Draw::kUniform, m, 16, format.activation == DType::kQ8_0 ? 69 : 9);
+        if (testing::Test::HasFatalFailure()) return;
+      }
       for (int64_t blocks : {1, 3, 5, 7}) {
         for (int64_t m : {1, 12, 29, 32, 37, 53, 67}) {
           Check(format, level, Draw::kUniform, m, 13, blocks);
@@ -89,6 +93,39 @@ TEST(QuantMmaTest, HoldsAtTheEndsOfTheRanges) {
       for (int64_t m : {1, 11, 13}) {
         Check(format, level, Draw::kExtreme, m, 16, 3);
         if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// A row has the same bits however many rows it is beside, and wherever among them.
+TEST(QuantMmaTest, RowsHaveBitsOfTheirOwn) {
+  for (const std::string& level : HostLevels()) {
+    for (const QuantFormat& format : QuantFormats()) {
+      constexpr int64_t kRows = 61, kColumns = 16;
+      std::mt19937 random(kSeed);
+      const int64_t k = 5 * Row(format.weight).block_elements, row_bytes = RowBytes(format.weight, k);
+      std::vector<uint8_t> w(kColumns * row_bytes), panel(kir::Panel16Of(format.weight, k).bytes);
+      for (int64_t j = 0; j < kColumns; ++j)
+        FillBlocks(format.weight, Draw::kUniform, k, random, w.data() + j * row_bytes);
+      Tile<Pack>("qk_pack_" + format.name + "_panel16", level)(panel.data(), 0, w.data(), row_bytes, kColumns, k);
+      const int64_t stride = kir::PlanarRowOf(format.activation, k).row_bytes;
+      std::vector<uint8_t> x(kRows * stride);
+      for (int64_t r = 0; r < kRows; ++r)
+        FillPlanar(format.activation, Draw::kUniform, k, random, x.data() + r * stride);
+      const auto product = [&](int64_t first, int64_t rows) {
+        std::vector<float> c(rows * kColumns, 0);
+        Tile<Mma>("qk_mma_" + format.name, level)(c.data(), kColumns, x.data() + first * stride, stride, panel.data(),
+                                                  0, rows, kColumns, k);
+        return c;
+      };
+      const std::vector<float> all = product(0, kRows);
+      for (const auto& [first, rows] : {std::pair{60, 1}, {7, 5}, {40, 9}, {13, 15}, {2, 16}, {30, 31}}) {
+        const std::vector<float> some = product(first, rows);
+        for (size_t i = 0; i < some.size(); ++i) {
+          ASSERT_EQ(some[i], all[first * kColumns + i])
+              << format.name << " " << level << " rows " << first << " +" << rows << " element " << i;
+        }
       }
     }
   }

@@ -34,10 +34,11 @@ inline std::vector<QuantFormat> QuantFormats() {
   return formats;
 }
 
-// Whether a level keeps a panel16 of the format as kir/layout.h describes it. `amx` has its own form of the K-quants
-// (simd/tiles/amx_q256.h), and so have the levels of x86 that multiply bytes in pairs (WordPanelAt): what their packs
-// write is judged by what their matrix products make of it.
+// Whether a level keeps a panel16 of the format as kir/layout.h describes it. `amx` has forms of its own
+// (simd/tiles/amx_q32.h, amx_q256.h), and of the K-quants so have the levels of x86 that multiply bytes in pairs
+// (WordPanelAt): what their packs write is judged by what their matrix products make of it.
 inline bool HasPlainPanels(const QuantFormat& format, const std::string& level) {
+  if (level == "amx") return false;
   return format.activation != DType::kQ8_K || level == "avx512vnni" || level == "neon";
 }
 
