@@ -20,7 +20,7 @@
 namespace quern::testing {
 namespace {
 
-constexpr uint64_t kGraphs = 5120, kSlices = 20, kBatch = 16;
+constexpr uint64_t kGraphs = 2560, kSlices = 10, kBatch = 16;
 
 class RandomGraphs : public ::testing::TestWithParam<uint64_t> {
  protected:
