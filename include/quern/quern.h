@@ -121,6 +121,10 @@ struct SamplingOptions {
   int penalty_last = 64;
   // Added to the logits of these tokens; minus infinity: never drawn.
   std::vector<std::pair<int32_t, float>> logit_bias = {};
+  // Of what is left after all that, draw from tokens whose surprise keeps that of the text at mirostat_tau bits a
+  // token, which mirostat_eta says how fast to correct; 0: from all.
+  double mirostat_tau = 0;
+  double mirostat_eta = 0.1;
   // Rules that the text has to follow, in the language of docs/text.md; "": any text. What it does not allow is never
   // drawn, and its end is where an end token is allowed: Sampler::Make.
   std::string grammar = {};
@@ -212,9 +216,10 @@ class Session {
 };
 
 // Whether the options make sense: a finite temperature of 0 or more, top_k 0 or more, top_p and typical_p above 0 and
-// at most 1, min_p from 0 to 1, a repeat penalty above 0, finite penalties, penalty_last -1 or more, a bias that is no
-// NaN and not above all numbers on an id of 0 or more, a grammar without mistakes. Else kInvalid, with line and column
-// in a grammar; kResource for one beyond the limits.
+// at most 1, min_p from 0 to 1, a repeat penalty above 0, finite penalties, penalty_last -1 or more, a finite
+// mirostat_tau of 0 or more and a mirostat_eta from 0 to 1, a bias that is no NaN and not above all numbers on an id of
+// 0 or more, a grammar without mistakes. Else kInvalid, with line and column in a grammar; kResource for one beyond the
+// limits.
 Result<void> CheckSampling(const SamplingOptions& options);
 
 // Draws tokens from logits. The same seed and the same logits in the same order give the same tokens, on any machine.

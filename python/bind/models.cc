@@ -90,6 +90,8 @@ void BindModels(nb::module_& m) {
       .def_rw("presence_penalty", &SamplingOptions::presence_penalty)
       .def_rw("penalty_last", &SamplingOptions::penalty_last)
       .def_rw("logit_bias", &SamplingOptions::logit_bias)
+      .def_rw("mirostat_tau", &SamplingOptions::mirostat_tau)
+      .def_rw("mirostat_eta", &SamplingOptions::mirostat_eta)
       .def_rw("grammar", &SamplingOptions::grammar);
   nb::class_<Sampler>(m, "Sampler")
       .def_static(

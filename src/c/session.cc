@@ -152,6 +152,8 @@ quern_error* quern_token_sampler_new(const char* options, const quern_session* s
                                         {"frequency_penalty", &read.frequency_penalty},
                                         {"presence_penalty", &read.presence_penalty},
                                         {"penalty_last", &read.penalty_last},
+                                        {"mirostat_tau", &read.mirostat_tau},
+                                        {"mirostat_eta", &read.mirostat_eta},
                                         {"logit_bias", &read.logit_bias},
                                         {"grammar", &read.grammar}}))
     return error;

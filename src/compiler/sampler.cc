@@ -27,7 +27,9 @@ SampleOptions OptionsOf(const SamplingOptions& o) {
           .frequency_penalty = o.frequency_penalty,
           .presence_penalty = o.presence_penalty,
           .penalty_last = o.penalty_last,
-          .logit_bias = o.logit_bias};
+          .logit_bias = o.logit_bias,
+          .mirostat_tau = o.mirostat_tau,
+          .mirostat_eta = o.mirostat_eta};
 }
 
 Status Check(const SamplingOptions& options) {

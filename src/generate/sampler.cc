@@ -19,7 +19,7 @@ Status CheckSampleOptions(const SampleOptions& options) {
   }
   for (const Stage* stage : kOnLogits) QUERN_RETURN_IF_ERROR(stage->check(options));
   for (const Stage* stage : kOnProbabilities) QUERN_RETURN_IF_ERROR(stage->check(options));
-  return absl::OkStatus();
+  return Mirostat::Check(options);
 }
 
 double TokenSampler::Uniform() {
@@ -51,6 +51,7 @@ void TokenSampler::Gather(std::span<const float> logits, const TokenMask* allowe
   for (const Stage* stage : kOnProbabilities) {
     if (stage->active(options_)) stage->apply(options_, history_, candidates_);
   }
+  if (mirostat_.active()) mirostat_.Cut(candidates_);
   std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
 }
 
@@ -67,17 +68,15 @@ int32_t TokenSampler::Choose(std::span<const float> logits) {
 }
 
 int32_t TokenSampler::Pick() {
-  const int32_t best = std::min_element(candidates_.begin(), candidates_.end(), Before)->id;
-  if (options_.temperature == 0) return best;
-  double total = 0;
+  auto chosen = std::min_element(candidates_.begin(), candidates_.end(), Before);  // where rounding leaves none, too
+  if (options_.temperature == 0) return chosen->id;
+  double total = 0, sum = 0;
   for (const Candidate& c : candidates_) total += c.weight;
   const double target = Uniform() * total;
-  double sum = 0;
-  for (const Candidate& c : candidates_) {
-    sum += c.weight;
-    if (target < sum) return c.id;
-  }
-  return best;  // rounding left the sum just under the target
+  const auto reaches = [&](const Candidate& c) { return target < (sum += c.weight); };
+  if (const auto found = std::ranges::find_if(candidates_, reaches); found != candidates_.end()) chosen = found;
+  if (mirostat_.active()) mirostat_.Observe(chosen->weight / total);
+  return chosen->id;
 }
 
 StatusOr<int32_t> TokenSampler::Draw(std::span<const float> logits) {
@@ -110,6 +109,7 @@ void TokenSampler::Observe(std::span<const int32_t> ids) {
 
 void TokenSampler::Forget() {
   history_.clear();
+  mirostat_.Restart();
   if (constraint_ != nullptr) constraint_->Restart();
 }
 

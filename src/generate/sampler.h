@@ -2,8 +2,9 @@
 //
 //   Tokens that may not come where a grammar constrains a text (constraint.h) are no candidates. The stages (stage.h)
 //   change logits and leave candidates out, in the order of the table in sampler.cc. Then, at temperature 0: the
-//   largest logit, the smallest id among equals. Else: the softmax of logits / temperature, inverted as a cumulative
-//   distribution over the ids that are left, in rising order, at one uniform draw.
+//   largest logit, the smallest id among equals. Else Mirostat leaves some out where it is asked for, and: the softmax
+//   of logits / temperature, inverted as a cumulative distribution over the ids that are left, in rising order, at one
+//   uniform draw.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "generate/constraint.h"
+#include "generate/mirostat.h"
 #include "generate/stage.h"
 
 namespace quern {
@@ -25,7 +27,7 @@ class TokenSampler {
  public:
   // Precondition: CheckSampleOptions(options) is ok.
   explicit TokenSampler(const SampleOptions& options, std::unique_ptr<Constraint> constraint = nullptr)
-      : options_(options), constraint_(std::move(constraint)) {}
+      : options_(options), mirostat_(options), constraint_(std::move(constraint)) {}
   // Precondition: logits are not empty. Errors: with a constraint, its own, and kFailedPrecondition where the logits of
   // what may come are NaN or minus infinity all.
   StatusOr<int32_t> Draw(std::span<const float> logits);
@@ -42,7 +44,8 @@ class TokenSampler {
   // What Next would draw from, at a temperature above 0: ids rising, weights summing to 1. Empty: nothing can be drawn.
   std::vector<Candidate> Distribution(std::span<const float> logits);
 
-  // How many draws have been used: with the options and the tokens, the sampler's whole state.
+  // How many draws have been used: with the options and the tokens, the sampler's whole state but for what Mirostat
+  // saw of the text.
   uint64_t draws() const { return draws_; }
   void set_draws(uint64_t draws) { draws_ = draws; }
 
@@ -55,6 +58,7 @@ class TokenSampler {
   int32_t Pick();  // one of candidates_
 
   SampleOptions options_;
+  Mirostat mirostat_;
   std::unique_ptr<Constraint> constraint_;
   uint64_t draws_ = 0;
   std::vector<Candidate> candidates_;

@@ -5,6 +5,8 @@
 //   top_k                            on logits
 //   typical_p, top_p, min_p          on probabilities at the temperature
 //
+// What mirostat.h leaves out of the rest depends on what was drawn before, so it is no stage.
+//
 // Stages that leave candidates out always leave one. What they compute does not depend on the order in which candidates
 // stand, nor on the machine beyond its exp and log.
 #pragma once
@@ -30,6 +32,8 @@ struct SampleOptions {
   double presence_penalty = 0;   // 0: none
   int penalty_last = 64;         // tokens that the penalties look back on; -1: all
   std::vector<std::pair<int32_t, float>> logit_bias = {};
+  double mirostat_tau = 0;    // bits a token; 0: none
+  double mirostat_eta = 0.1;  // how fast it follows
 };
 
 struct Candidate {

@@ -214,6 +214,8 @@ Status ReadSampling(const Json& object, int64_t default_tokens, Request& request
   QUERN_ASSIGN(sampling.temperature, Number(object, "temperature", 0, 100, 1));
   QUERN_ASSIGN(sampling.top_p, Number(object, "top_p", 1e-6, 1, 1));
   QUERN_ASSIGN(sampling.min_p, Number(object, "min_p", 0, 1, 0));
+  QUERN_ASSIGN(sampling.mirostat_tau, Number(object, "mirostat_tau", 0, 100, 0));
+  QUERN_ASSIGN(sampling.mirostat_eta, Number(object, "mirostat_eta", 0, 1, 0.1));
   QUERN_ASSIGN(const int64_t top_k, Whole(object, "top_k", 0, INT32_MAX, 0));
   sampling.top_k = static_cast<int>(top_k);
   QUERN_ASSIGN(sampling.frequency_penalty, Number(object, "frequency_penalty", -2, 2, 0));

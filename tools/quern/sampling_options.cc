@@ -29,6 +29,11 @@ SamplingArguments::SamplingArguments(CLI::App& verb, int tokens) : tokens_(token
   verb.add_option("--penalty-last,--repeat-last-n", sampling_.penalty_last,
                   "tokens that penalties look back on; -1: all")
       ->capture_default_str();
+  verb.add_option("--mirostat", sampling_.mirostat_tau,
+                  "keep the text's surprise at this many bits a token, whatever else is asked for; 0: not")
+      ->capture_default_str();
+  verb.add_option("--mirostat-eta", sampling_.mirostat_eta, "how fast that follows the text, from 0 to 1")
+      ->capture_default_str();
   verb.add_option("--logit-bias", biases_, "ID=BIAS, added to a token's logit; -inf: never; may be given again")
       ->allow_extra_args(false);
   verb.add_option("-s,--seed", seed_, "the same seed draws the same tokens; random: another each time, which is said")

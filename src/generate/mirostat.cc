@@ -1,0 +1,30 @@
+#include "generate/mirostat.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace quern {
+
+Status Mirostat::Check(const SampleOptions& options) {
+  if (!(options.mirostat_tau >= 0) || std::isinf(options.mirostat_tau))
+    return absl::InvalidArgumentError(absl::StrFormat("a mirostat_tau of %g is not 0 or more", options.mirostat_tau));
+  if (!(options.mirostat_eta >= 0 && options.mirostat_eta <= 1))
+    return absl::InvalidArgumentError(absl::StrFormat("mirostat_eta %g is not in [0, 1]", options.mirostat_eta));
+  return absl::OkStatus();
+}
+
+Mirostat::Mirostat(const SampleOptions& options)
+    : tau_(options.mirostat_tau), eta_(options.mirostat_eta), most_(2 * tau_) {}
+
+void Mirostat::Cut(std::vector<Candidate>& candidates) const {
+  double total = 0;
+  for (const Candidate& candidate : candidates) total += candidate.weight;
+  const double least = total * std::exp2(-most_);
+  const Candidate best = *std::min_element(candidates.begin(), candidates.end(), Before);
+  std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < least; });
+  if (candidates.empty()) candidates = {best};
+}
+
+void Mirostat::Observe(double p) { most_ -= eta_ * (-std::log2(p) - tau_); }
+
+}  // namespace quern
