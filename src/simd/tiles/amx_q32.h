@@ -46,6 +46,12 @@ struct BlockScales {
   int64_t stride;
 };
 
+// xd * sum(quants) of 16 blocks of each row, where something is added to them. Beside a RowScaler and not in it: what it
+// holds would be in memory with what is indexed here.
+struct NoSums {};
+template <bool kAdded, int kRows>
+using RowSums = std::conditional_t<kAdded, ScaledSums<kRows>, NoSums>;
+
 // Walks along k with the sums of kRows rows, those of a tile from kFirst on.
 template <bool kAdded, int kFirst, int kRows>
 class RowScaler {
@@ -53,18 +59,21 @@ class RowScaler {
   HWY_INLINE explicit RowScaler(const BlockScales& at) : at_(at), rows_(at.rows, at.stride) {}
 
   // Adds the products of the next block, which is `block` of all.
-  HWY_INLINE void Add(const BlockSums32& products, [[maybe_unused]] int64_t block, VF32 (&sum)[kRows]) {
+  HWY_INLINE void Add(const BlockSums32& products, [[maybe_unused]] int64_t block,
+                      [[maybe_unused]] RowSums<kAdded, kRows>& sums, VF32 (&sum)[kRows]) {
     const DF32 df;
-    if constexpr (kAdded) {
-      if (block % 16 == 0) sums_.Load(at_.sums + block * 2, at_.rows + block * 4, at_.stride);
-    }
     const VF32 d = hn::LoadU(df, at_.d);
+    [[maybe_unused]] VF32 added;
+    if constexpr (kAdded) {
+      if (block % 16 == 0) sums.Load(at_.sums + block * 2, at_.rows + block * 4, at_.stride);
+      added = hn::LoadU(df, at_.added);
+    }
     QUERN_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const VF32 scale = hn::Mul(d, hn::Set(df, LoadScalar<float>(rows_.At(r))));
       const VI32 product = hn::Load(DI32(), products[kFirst + r]);
       sum[r] = hn::MulAdd(hn::ConvertTo(df, product), scale, sum[r]);
-      if constexpr (kAdded) sum[r] = hn::MulAdd(hn::LoadU(df, at_.added), hn::Set(df, sums_.at[r][block % 16]), sum[r]);
+      if constexpr (kAdded) sum[r] = hn::MulAdd(added, hn::Set(df, sums.at[r][block % 16]), sum[r]);
       asm volatile("" : "+v"(sum[r].raw));  // or additions are put off until registers do not hold what they add
     }
     at_.d += 16;
@@ -74,10 +83,8 @@ class RowScaler {
   }
 
  private:
-  struct Nothing {};
   BlockScales at_;
   RowPointers<kRows> rows_;
-  [[no_unique_address]] std::conditional_t<kAdded, ScaledSums<kRows>, Nothing> sums_;
 };
 
 // c[kRows, live] += x * panel^T for the rows of a tile from kFirst on, of which the first `skip` are left as they are.
@@ -87,6 +94,7 @@ HWY_NOINLINE void AmxRows(float* c, int64_t c_ld, __mmask16 live, int64_t skip, 
                           const uint8_t* codes, const BlockScales& scales, int64_t blocks) {
   alignas(64) BlockSums32 even, odd;
   RowScaler<kAdded, kFirst, kRows> scaler(scales);
+  RowSums<kAdded, kRows> sums;
   VF32 sum[kRows];
   QUERN_UNROLL
   for (int r = 0; r < kRows; ++r) sum[r] = VF32{_mm512_maskz_loadu_ps(live, c + r * c_ld)};
@@ -99,19 +107,19 @@ HWY_NOINLINE void AmxRows(float* c, int64_t c_ld, __mmask16 live, int64_t skip, 
     x += 64, codes += 2 * kBlockBytes;
     MultiplyBlock<0>(x, x_stride, codes);
     _tile_stored(1, odd, 64);
-    scaler.Add(even, b, sum);
+    scaler.Add(even, b, sums, sum);
     MultiplyBlock<1>(x + 32, x_stride, codes + kBlockBytes);
     _tile_stored(0, even, 64);
-    scaler.Add(odd, b + 1, sum);
+    scaler.Add(odd, b + 1, sums, sum);
   }
   // Up to three are left: one that is stored, one that is multiplied, and one more.
   const int64_t left = blocks - b;
   if (left > 2) MultiplyBlock<0>(x + 64, x_stride, codes + 2 * kBlockBytes);
   if (left > 1) _tile_stored(1, odd, 64);
-  scaler.Add(even, b, sum);
+  scaler.Add(even, b, sums, sum);
   if (left > 2) _tile_stored(0, even, 64);
-  if (left > 1) scaler.Add(odd, b + 1, sum);
-  if (left > 2) scaler.Add(even, b + 2, sum);
+  if (left > 1) scaler.Add(odd, b + 1, sums, sum);
+  if (left > 2) scaler.Add(even, b + 2, sums, sum);
   QUERN_UNROLL
   for (int r = 0; r < kRows; ++r)
     _mm512_mask_storeu_ps(c + r * c_ld, static_cast<__mmask16>(r < skip ? 0 : live), sum[r].raw);
