@@ -46,8 +46,8 @@ struct BlockScales {
   int64_t stride;
 };
 
-// xd * sum(quants) of 16 blocks of each row, where something is added to them. Beside a RowScaler and not in it: what it
-// holds would be in memory with what is indexed here.
+// xd * sum(quants) of 16 blocks of each row, where something is added to them. Beside a RowScaler and not in it: what
+// that holds would be in memory with what is indexed here.
 struct NoSums {};
 template <bool kAdded, int kRows>
 using RowSums = std::conditional_t<kAdded, ScaledSums<kRows>, NoSums>;
