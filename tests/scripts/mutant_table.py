@@ -885,7 +885,7 @@ ROWS = [
         "TokenSampler.*"),
     Row("src/generate/mirostat.cc", "if (candidates.empty()) candidates = {best};", "", "generate_test",
         "TokenSampler.*"),
-    Row("src/generate/sampler.cc", "  mirostat_.Restart();\n", "", "generate_test", "TokenSampler.*"),
+    Row("src/generate/sampler.cc", "mirostat_.Restart();", "", "generate_test", "TokenSampler.*"),
     Row("src/generate/stop_strings.cc", "keep = std::max(keep, length);", "keep = length;", "generate_test",
         "StopStrings.PartsMakeNoDifference"),
     Row("src/text/bpe_tokenizer.cc", "left.text.size() + right.text.size() != merge.bytes)", "merge.bytes == 0)",

@@ -82,19 +82,6 @@ HWY_INLINE void Mma(float* c, int64_t c_ld, const void* x, int64_t x_stride, con
 #endif
 }
 
-// The panels of AMX are not these.
-template <class Format>
-HWY_INLINE void Few([[maybe_unused]] PackTile* pack, DotTile* dot, float* y, int64_t y_ld, const void* w,
-                    int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n, int64_t k, int64_t ahead) {
-#if defined(__AMX_INT8__)
-  pack = [](void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t depth) {
-    PackPanel<Format>(dst, src, src_stride, rows, depth);
-  };
-#endif
-  FewBySlabs({y, y_ld, static_cast<const uint8_t*>(w), w_stride, static_cast<const uint8_t*>(x), x_stride, n, k, ahead},
-             m, kSlab<Format>, pack, MultiplyPanel<Format>, dot);
-}
-
 }  // namespace
 }  // namespace quern::simd
 

@@ -109,15 +109,29 @@ HWY_INLINE void ForPanelRows(int64_t m, const PanelPart& part, const F& f) {
 }  // namespace
 }  // namespace quern::simd
 
-// What follows QUERN_TILE(qk_mma_F) and QUERN_TILE(qk_few_F), by the Mma and Few of the file that says it.
+// What follows QUERN_TILE(qk_mma_F), by the Mma of the file that says it.
 #define QUERN_MMA(Format)                                                                                     \
   (float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m, int64_t n, \
    int64_t k) {                                                                                               \
     quern::simd::Mma<quern::simd::Format>(c, c_ld, x, x_stride, panel, m, n, k);                              \
   }
+
+// A few rows are multiplied by plain panels, as the pack of a level makes them. That of AMX makes others, which take
+// more to pack or have codes that vectors do not multiply.
+#if defined(__AMX_INT8__)
+#define QUERN_PLAIN_PACK(Format, name)                                                       \
+  [](void* dst, int64_t, const void* src, int64_t src_stride, int64_t rows, int64_t depth) { \
+    quern::simd::PackPanel<quern::simd::Format>(dst, src, src_stride, rows, depth);          \
+  }
+#else
+#define QUERN_PLAIN_PACK(Format, name) QUERN_NAME(qk_pack_##name##_panel16)
+#endif
+// What follows QUERN_TILE(qk_few_F), by the MultiplyPanel of the file that says it.
 #define QUERN_FEW(Format, name)                                                                                        \
   (float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride, int64_t m, int64_t n,     \
    int64_t k, int64_t ahead) {                                                                                         \
-    quern::simd::Few<quern::simd::Format>(QUERN_NAME(qk_pack_##name##_panel16), QUERN_NAME(qk_dot_##name), y, y_ld, w, \
-                                          w_stride, x, x_stride, m, n, k, ahead);                                      \
+    quern::simd::FewBySlabs(                                                                                           \
+        {y, y_ld, static_cast<const uint8_t*>(w), w_stride, static_cast<const uint8_t*>(x), x_stride, n, k, ahead}, m, \
+        quern::simd::kSlab<quern::simd::Format>, QUERN_PLAIN_PACK(Format, name),                                       \
+        quern::simd::MultiplyPanel<quern::simd::Format>, QUERN_NAME(qk_dot_##name));                                   \
   }
