@@ -176,16 +176,9 @@ HWY_NOINLINE void Tile(const DotCall& call, int64_t row, const PanelPart& part) 
   AddTile<M>(call.y + row * call.y_ld + part.j, call.y_ld, acc, part.n);
 }
 
-// Of a few rows only, where tile registers take the others.
-#if defined(__AMX_INT8__)
-constexpr int kMostRows = 8;
-#else
-constexpr int kMostRows = kMmaRows;
-#endif
-
 template <class Format>
 HWY_NOINLINE void MultiplyPanel(const DotCall& call, int64_t m, const PanelPart& part) {
-  ForPanelRows<kMostRows>(m, part, [&]<int M, class Ahead>(int64_t row) { Tile<Format, M, Ahead>(call, row, part); });
+  ForPanelRows(m, part, [&]<int M, class Ahead>(int64_t row) { Tile<Format, M, Ahead>(call, row, part); });
 }
 
 template <class Format>

@@ -68,11 +68,18 @@ struct PanelPart {
 };
 using MultiplyPart = void(const DotCall& call, int64_t m, const PanelPart& part);
 
+// Most rows of a block: of a few rows only, where tile registers take the others.
+#if defined(__AMX_INT8__)
+constexpr int kMostRows = 8;
+#else
+constexpr int kMostRows = kMmaRows;
+#endif
+
 // Cuts the m rows of activations of a product with a panel into blocks and calls f.operator()<rows, Ahead>(first_row):
-// the first block asks for the slab ahead, where there is one. A block has at most kMost rows.
-template <int kMost = kMmaRows, class F>
+// the first block asks for the slab ahead, where there is one.
+template <class F>
 HWY_INLINE void ForPanelRows(int64_t m, const PanelPart& part, const F& f) {
-  ForRowBlocks<kMost>(m, [&]<int M>(int64_t row) {
+  ForRowBlocks<kMostRows>(m, [&]<int M>(int64_t row) {
     if constexpr (kProductsAsk && M > 1) {
       if (row == 0 && part.ahead != nullptr) return f.template operator()<M, SlabAhead>(row);
     }
