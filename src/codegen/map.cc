@@ -68,12 +68,14 @@ void ComputeInOrder(const RegionView& view, const AxisSpace& space, PointExpr& e
 }
 
 // The order of the loops where rows are short and what is read has them in another order, heads or panels that are
-// moved: that of what is read. A cache takes writes here and there more easily than it foresees such reads.
+// moved: that of what is read where its innermost loop over rows is the shorter one. A few places that are read or
+// written by turns are so many streams, which caches foresee; many are not. What is near goes in order of the result.
 std::vector<int> LoopOrder(const RegionView& view, const std::vector<Extent>& dims, const kir::Block& stores) {
-  constexpr int64_t kShortRow = 256;  // elements
+  constexpr int64_t kShortRow = 256, kNear = 1 << 18;  // elements
   std::vector<int> given(dims.size());
   std::iota(given.begin(), given.end(), 0);
   if (dims.size() < 3 || view.UpperBound(dims.back()) > kShortRow) return given;
+  if (BoundedElements(dims, view.ranges) <= kNear) return given;
   std::vector<int> order = given;
   bool several = false;
   for (const kir::StmtRef& store : stores) {
@@ -93,14 +95,17 @@ std::vector<int> LoopOrder(const RegionView& view, const std::vector<Extent>& di
       order = read;
     });
   }
-  return several ? given : order;
+  const auto inner = [&](const std::vector<int>& of) { return view.UpperBound(dims[of[of.size() - 2]]); };
+  return several || inner(order) >= inner(given) ? given : order;
 }
 
 }  // namespace
 
 family::Matched MatchMap(const RegionView& view) {
   const std::vector<ir::Value>& results = view.results();
-  auto plan = std::make_unique<MapPlan>(AxisSpace(view, results));
+  auto plan = std::make_unique<MapPlan>(AxisSpace(view, results, /*given=*/-1, /*joins=*/true, /*turns=*/true));
+  // What is added to its own transpose, say.
+  if (!plan->space.consistent()) plan->space = AxisSpace(view, results);
   if (!plan->space.consistent()) return No("%s meets itself along another axis", view.Describe(results[0].node));
   for (const ir::Value& result : results) {
     const AxisSpace::Place* place = plan->space.Find(result);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "ir/spelled_out.h"
 
 namespace quern::codegen {
 
@@ -110,7 +111,7 @@ kir::ExprRef PointExpr::Compute(Value value) {
     made_ = std::move(made);
     return element;
   }
-  if (ir::IsReshape(view_.graph, node)) return At(node.inputs[0]);
+  if (ir::IsReshape(view_.graph, node) || ir::PermutationOf(node) != nullptr) return At(node.inputs[0]);
   Context context(*this, value);
   return node.op->map(context);
 }

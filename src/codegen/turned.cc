@@ -14,12 +14,12 @@ namespace {
 namespace kb = kir::build;
 using namespace kir::build::operators;
 
-// Runs of the result that one pack fills, and their elements. In place: what is read is read along its rows, in order.
-// In scratch, which stays in the first cache.
-constexpr int64_t kDepth = 1024, kWidth = 64;
+// Runs of the result that one pack fills, and their elements. In place, where rows of the result that are not long are
+// written whole: threads that write parts of a row would share lines. In scratch, which stays in the first cache.
+constexpr int64_t kDepth = 256, kWidth = 256;
 constexpr int64_t kScratchDepth = 32, kScratchWidth = 128;
 // Where one side has fewer than kFew elements, the other is as long as these say.
-constexpr int64_t kFew = 16, kLong = 4096, kScratchElements = 2048;
+constexpr int64_t kFew = 16, kLong = 4096, kScratchElements = 2048, kUnit = 64;
 constexpr int64_t kFewest = 4;  // a vector for each short row is less work than turning more than these twice
 constexpr int64_t kLeast = 8;   // along either side, where none is long: below that a gather reads few lines anyway
 
@@ -203,13 +203,13 @@ void EmitTurned(const RegionView& view, kir::Kernel& kernel, const std::vector<E
   };
   const int64_t runs = view.UpperBound(dims[outer]), elements = view.UpperBound(dims[inner]);
   int64_t depth = elements < kFew ? kLong : std::min(runs, kDepth), width = std::min(elements, kLong);
-  if (runs >= kFew && elements >= kFew) width = kWidth;
+  if (runs >= kFew && elements >= kFew) width = std::min(elements, kWidth);
   kir::Block block;
   if (std::optional<kir::StmtRef> copies = Copies(rectangle(depth, width), body)) {
     block = {*std::move(copies)};
   } else {
     depth = runs < kFew ? runs : kScratchDepth;
-    width = runs < kFew ? kScratchElements / runs / kWidth * kWidth : kScratchWidth;
+    width = runs < kFew ? kScratchElements / runs / kUnit * kUnit : kScratchWidth;
     block = ByScratch(rectangle(depth, width), depth, width, body);
   }
   int in_grid = -1;

@@ -3,8 +3,8 @@
 // the cache each, and the second fill a part of a vector, so the nest goes by rectangles, which a pack turns in
 // registers:
 //
-//   grid u0 in 0..1000 by 1024, l0 in 0..1000 by 64 {
-//     pack y0[u0 : +1024, l0 : +64] = x0[l0 : +64, u0 : +1024]                     # a Transpose and nothing else
+//   grid u0 in 0..1000 by 256, l0 in 0..1000 by 256 {
+//     pack y0[u0 : +256, l0 : +256] = x0[l0 : +256, u0 : +256]                      # a Transpose and nothing else
 //   }
 //   grid u0 in 0..1000 by 32, l0 in 0..1000 by 128 {
 //     alloc q0 : f32[32, 128]

@@ -4,6 +4,8 @@
 #include <set>
 #include <type_traits>
 
+#include "ir/spelled_out.h"
+
 namespace quern::family {
 namespace {
 
@@ -24,8 +26,8 @@ std::vector<int> AxisSpace::Place::Axes() const {
   return axes;
 }
 
-AxisSpace::AxisSpace(const RegionView& view, std::span<const Value> seeds, int given, bool joins)
-    : view_(&view), crossing_(view.nodes().size()), joins_(joins) {
+AxisSpace::AxisSpace(const RegionView& view, std::span<const Value> seeds, int given, bool joins, bool turns)
+    : view_(&view), crossing_(view.nodes().size()), joins_(joins), turns_(turns) {
   Lists dims;
   for (const Extent& extent : view.type(seeds[0]).dims) {
     dims.push_back(IsOne(extent) ? std::vector<int>{} : std::vector<int>{Fresh(extent)});
@@ -68,9 +70,11 @@ const AxisSpace::Place* AxisSpace::Find(Value value) const {
   return found == places_.end() ? nullptr : &found->second;
 }
 
+bool AxisSpace::Turns(int n) const { return turns_ && ir::PermutationOf(view_->node(n)) != nullptr; }
+
 bool AxisSpace::Relates(int n) const {
   const ir::Node& node = view_->node(n);
-  if (ir::IsReshape(view_->graph, node)) return !crossing_[view_->set().Position(n)];
+  if (ir::IsReshape(view_->graph, node) || Turns(n)) return !crossing_[view_->set().Position(n)];
   if (node.op->pieces != nullptr) return n == joined_;
   return node.op->kind == OpKind::kElementwise || node.op->kind == OpKind::kPack || node.op->broadcasts ||
          node.op->line != nullptr;
@@ -83,6 +87,8 @@ void AxisSpace::Relate(int n) {
     RelateLine(n);
   } else if (ir::IsReshape(view_->graph, view_->node(n))) {
     RelateReshape(n);
+  } else if (Turns(n)) {
+    RelateTranspose(n);
   } else if (view_->node(n).op->pieces == nullptr) {
     RelateElementwise(n);
   }
@@ -138,6 +144,22 @@ void AxisSpace::RelateReshape(int n) {
     if (fits) Assign(missing, std::move(dims));
   }
   if (!fits) crossing_[view_->set().Position(n)] = true;
+}
+
+// From the result alone: what else reads the operand may have it in another order.
+void AxisSpace::RelateTranspose(int n) {
+  const ir::Node& node = view_->node(n);
+  const Place* place = Find({n, 0});
+  if (place == nullptr) return;
+  const std::vector<int64_t>& perm = *ir::PermutationOf(node);
+  Lists dims(perm.size());
+  for (size_t d = 0; d < perm.size(); ++d) dims[perm[d]] = place->dims[d];
+  const Place* operand = Find(node.inputs[0]);
+  if (operand != nullptr && operand->dims != dims) {
+    crossing_[view_->set().Position(n)] = true;
+  } else {
+    Assign(node.inputs[0], std::move(dims), place->part);
+  }
 }
 
 // Results have the axes of the operand, or those that are kept.

@@ -6,7 +6,10 @@
 //
 // A Reshape costs nothing here: where its two sides cut the elements differently, axes are split until both are runs of
 // axes, and neighbours that no value needs apart are merged again. What moves elements in other ways (a Gather, a
-// Transpose) ends the space: its result has a place in it, its operands have none.
+// Transpose) ends the space: its result has a place in it, its operands have none. Where asked for, a Transpose gives
+// its operand the same axes in another order:
+//
+//   x [1, 14, 14, 1024] -> Transpose [1, 1024, 14, 14]      axes: 1024, 196;  x: | 1 | | 0;  the result: | 0 | 1 |
 #pragma once
 
 #include <map>
@@ -34,11 +37,12 @@ class AxisSpace {
 
   // The space that `seed` is in, a value of the region or one that it reads. Node `given`: its results are there at any
   // point, and what it reads is no matter of this space. Without `joins`, what is made of pieces is addressed by its
-  // own dimensions, as what an index map makes.
+  // own dimensions, as what an index map makes. With `turns`, a Transpose relates its operand to its result.
   AxisSpace(const RegionView& view, ir::Value seed, int given = -1, bool joins = true)
       : AxisSpace(view, std::span(&seed, 1), given, joins) {}
   // The space of several: those of the first's extents have its axes, also where no value relates the two.
-  AxisSpace(const RegionView& view, std::span<const ir::Value> seeds, int given = -1, bool joins = true);
+  AxisSpace(const RegionView& view, std::span<const ir::Value> seeds, int given = -1, bool joins = true,
+            bool turns = false);
 
   // Extents by axis.
   const std::vector<Extent>& extents() const { return extents_; }
@@ -75,6 +79,8 @@ class AxisSpace {
   void RelateReshape(int n);
   void RelateLine(int n);
   void RelatePieces(int n);
+  void RelateTranspose(int n);
+  bool Turns(int n) const;  // a Transpose, where those relate
   // Gives the value those axes, or makes the axes that it has equal to them.
   void Assign(ir::Value value, Lists dims, std::map<int, Extent> part = {});
   // Makes two runs of axes over the same elements equal, by splitting and uniting axes. False when they cut across.
@@ -94,8 +100,9 @@ class AxisSpace {
   std::vector<Extent> extents_;
   std::map<ir::Value, Place> places_;
   std::vector<ir::Value> open_;  // assigned, neighbours not looked at
-  std::vector<bool> crossing_;   // by position in the view: a Reshape that cuts across axes, a join of several of them
-  bool joins_;
+  // By position in the view: a Reshape that cuts across axes, a Transpose of what is read in another order as well.
+  std::vector<bool> crossing_;
+  bool joins_, turns_;
   int joined_ = -1;
   std::vector<Box> boxes_;
   bool consistent_ = true;
