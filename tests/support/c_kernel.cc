@@ -77,7 +77,7 @@ StatusOr<CLibrary> CLibrary::Compile(const std::vector<std::string>& sources) {
   QUERN_ASSIGN(SharedObjects objects,
                SharedObjects::Compile(
                    sources,
-                   {QUERN_C_COMPILER, "-std=c11", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-fno-builtin-pow",
+                   {QUERN_C_COMPILER, "-std=c11", "-O0", "-shared", "-fPIC", "-ffp-contract=off", "-fno-builtin-pow",
                     "-fno-builtin-powf", "-fno-builtin-exp2", "-fno-builtin-exp2f", "-Werror=return-type",
                     "-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types"},
                    ".c", {"-lm"}));

@@ -93,7 +93,7 @@ StatusOr<MetalLibrary> MetalLibrary::Compile(const codegen::DeviceModule& module
   QUERN_ASSIGN(
       SharedObjects objects,
       SharedObjects::Compile({module.text + Wrappers(module, kernels)},
-                             {QUERN_CLANG, "-std=c++17", "-x", "c++", "-O1", "-shared", "-fPIC", "-fsigned-char",
+                             {QUERN_CLANG, "-std=c++17", "-x", "c++", "-O0", "-shared", "-fPIC", "-fsigned-char",
                               "-march=native", "-fno-exceptions", "-fno-rtti", "-fno-math-errno",
                               "-Wno-unknown-attributes", "-Wno-unknown-pragmas", absl::StrCat("-I", QUERN_SHIM_DIR)},
                              ".metal"));
