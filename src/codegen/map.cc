@@ -103,7 +103,9 @@ std::vector<int> LoopOrder(const RegionView& view, const std::vector<Extent>& di
 
 family::Matched MatchMap(const RegionView& view) {
   const std::vector<ir::Value>& results = view.results();
-  auto plan = std::make_unique<MapPlan>(AxisSpace(view, results, /*given=*/-1, /*joins=*/true, /*turns=*/true));
+  // Pieces of a join are copied along their own rows, which a Transpose of it would have them go down.
+  const bool joins = std::ranges::any_of(view.nodes(), [&](int n) { return view.node(n).op->pieces != nullptr; });
+  auto plan = std::make_unique<MapPlan>(AxisSpace(view, results, /*given=*/-1, /*joins=*/true, /*turns=*/!joins));
   // What is added to its own transpose, say.
   if (!plan->space.consistent()) plan->space = AxisSpace(view, results);
   if (!plan->space.consistent()) return No("%s meets itself along another axis", view.Describe(results[0].node));

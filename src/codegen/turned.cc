@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/divide.h"
 #include "codegen/loops.h"
 #include "kir/canonical.h"
 #include "kir/rewrite.h"
@@ -14,8 +15,8 @@ namespace {
 namespace kb = kir::build;
 using namespace kir::build::operators;
 
-// Runs of the result that one pack fills, and their elements. In place, where rows of the result that are not long are
-// written whole: threads that write parts of a row would share lines. In scratch, which stays in the first cache.
+// The most runs of the result that one pack fills, and their elements. In place, where rows of the result that are not
+// long are written whole: threads that write parts of a row would share lines. In scratch, which the first cache keeps.
 constexpr int64_t kDepth = 256, kWidth = 256;
 constexpr int64_t kScratchDepth = 32, kScratchWidth = 128;
 // Where one side has fewer than kFew elements, the other is as long as these say.
@@ -162,6 +163,13 @@ bool TurnsResults(const kir::Block& body, const std::string& axis) {
   return turns;
 }
 
+// Of sides of much the same length, which registers fill.
+int64_t EvenSide(int64_t all, int64_t most) {
+  constexpr int64_t kSquare = 16;
+  if (all <= most) return all;
+  return CeilDiv(CeilDiv(all, CeilDiv(all, most)), kSquare) * kSquare;
+}
+
 std::string NameOf(const std::vector<Extent>& dims, int axis) {
   return axis + 1 == static_cast<int>(dims.size()) ? kColumn : absl::StrCat("i", axis);
 }
@@ -203,7 +211,9 @@ void EmitTurned(const RegionView& view, kir::Kernel& kernel, const std::vector<E
   };
   const int64_t runs = view.UpperBound(dims[outer]), elements = view.UpperBound(dims[inner]);
   int64_t depth = elements < kFew ? kLong : std::min(runs, kDepth), width = std::min(elements, kLong);
-  if (runs >= kFew && elements >= kFew) width = std::min(elements, kWidth);
+  if (runs >= kFew && elements >= kFew) {
+    depth = EvenSide(runs, kDepth), width = EvenSide(elements, kWidth);
+  }
   kir::Block block;
   if (std::optional<kir::StmtRef> copies = Copies(rectangle(depth, width), body)) {
     block = {*std::move(copies)};

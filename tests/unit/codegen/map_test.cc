@@ -1,6 +1,8 @@
 // Maps: dimensions that are one, joins piece by piece.
 #include <gmock/gmock.h>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "unit/codegen/region_check.h"
 
 namespace quern::codegen {
@@ -98,6 +100,78 @@ TEST(Map, PieceOfAJoinBesideIt) {
 })");
   EXPECT_THAT(kernels, HasSubstr("y1 : f32[3, 7] out"));
   EXPECT_THAT(kernels, HasSubstr("y0 : f32[3, 10] out"));
+}
+
+// What stays beside each other through a Transpose is one loop, and what is elementwise around it follows.
+TEST(Map, TurnedNeighboursAreOne) {
+  const char* image = R"(graph g {
+  %0 = Input() {name = "x"} : f32[1, 14, 13, 37]
+  %1 = Transpose(%0) {perm = [0, 3, 1, 2]} : f32[1, 37, 14, 13]
+  return %1
+})";
+  EXPECT_THAT(KernelText(image), HasSubstr("x0 : f32[182, 37] in"));
+  EXPECT_THAT(KernelText(image), HasSubstr("y0 : f32[37, 182] out"));
+  CheckFused(image, {});
+  const char* around = R"(graph g sym S in 1..64 {
+  %0 = Input() {name = "x"} : f32[S, 3, 5, 17]
+  %1 = Input() {name = "b"} : f32[17]
+  %2 = Add(%0, %1) : f32[S, 3, 5, 17]
+  %3 = Transpose(%2) {perm = [0, 3, 1, 2]} : f32[S, 17, 3, 5]
+  %4 = Input() {name = "c"} : f32[17, 1, 1]
+  %5 = Mul(%3, %4) : f32[S, 17, 3, 5]
+  return %5
+})";
+  EXPECT_THAT(KernelText(around), HasSubstr("x0 : f32[S, 15, 17] in"));
+  CheckFused(around, {{"S", 3}});
+  // Pieces of a join, one of which is turned.
+  CheckFused(R"(graph g {
+  %0 = Input() {name = "x"} : f32[1, 4, 5, 17]
+  %1 = Transpose(%0) {perm = [0, 3, 1, 2]} : f32[1, 17, 4, 5]
+  %2 = Input() {name = "y"} : f32[1, 3, 4, 5]
+  %3 = Concat(%1, %2) {axis = 1} : f32[1, 20, 4, 5]
+  return %3
+})",
+             {});
+}
+
+// A square beside its own transpose would have each axis twice: the one is read through the other's indices.
+TEST(Map, BesideItsOwnTranspose) {
+  for (const char* order : {"%3, %1", "%1, %3"}) {
+    SCOPED_TRACE(order);
+    CheckFused(absl::StrCat(R"(graph g {
+  %0 = Input() {name = "x"} : f32[19, 19]
+  %1 = Exp(%0) : f32[19, 19]
+  %2 = Transpose(%0) {perm = [1, 0]} : f32[19, 19]
+  %3 = Neg(%2) : f32[19, 19]
+  %4 = Add()",
+                            order, R"() : f32[19, 19]
+  return %4
+})"),
+               {});
+  }
+  CheckFused(R"(graph g {
+  %0 = Input() {name = "x"} : f32[6, 5]
+  %1 = Transpose(%0) {perm = [1, 0]} : f32[5, 6]
+  %2 = Reshape(%0) {shape = <5, 6>} : f32[5, 6]
+  %3 = Add(%1, %2) : f32[5, 6]
+  return %3
+})",
+             {});
+}
+
+// Of rows that are moved the loop with fewer of them is the inner one, unless all are near.
+TEST(Map, MovedRowsGoByFewStreams) {
+  const auto heads = [](int rows, int heads) {
+    return KernelText(absl::StrFormat(R"(graph g {
+  %%0 = Input() {name = "x"} : f32[%d, %d, 64]
+  %%1 = Transpose(%%0) {perm = [1, 0, 2]} : f32[%d, %d, 64]
+  return %%1
+})",
+                                      rows, heads, heads, rows));
+  };
+  EXPECT_THAT(heads(1024, 12), HasSubstr("y0[i1, i0, c] = x0[i0, i1, c]"));
+  EXPECT_THAT(heads(12, 1024), HasSubstr("y0[i0, i1, c] = x0[i1, i0, c]"));
+  EXPECT_THAT(heads(128, 12), HasSubstr("y0[i0, i1, c] = x0[i1, i0, c]"));
 }
 
 TEST(Map, JoinOfSymbolicSizes) {
