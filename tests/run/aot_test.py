@@ -53,10 +53,10 @@ def answers(driver, weights, prompt, tokens, **kwargs):
 
 
 def jit(model, level, prompt, tokens, folder, *args):
+    """What `quern run` answers; other prompts find its kernels compiled."""
     logits = folder / "jit.f32"
     result = run(QUERN, "run", model, "--cpu", level, "--threads", "1", "--tokens-in", prompt, "--tokens", tokens,
-                 "--ids",
-                 "--logits", logits, *args)
+                 "--ids", "--logits", logits, *args, env={**os.environ, "QUERN_CACHE": str(folder / "cache")})
     return result.stdout.decode().split(), logits.read_bytes()
 
 
