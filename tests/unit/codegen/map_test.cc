@@ -112,6 +112,14 @@ TEST(Map, TurnedNeighboursAreOne) {
   EXPECT_THAT(KernelText(image), HasSubstr("x0 : f32[182, 37] in"));
   EXPECT_THAT(KernelText(image), HasSubstr("y0 : f32[37, 182] out"));
   CheckFused(image, {});
+  // Rectangles of much the same length: 784 of at most 256 are four of 208 or fewer.
+  const char* larger = R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 28, 28, 64]
+  %1 = Transpose(%0) {perm = [0, 3, 1, 2]} : f32[2, 64, 28, 28]
+  return %1
+})";
+  EXPECT_THAT(KernelText(larger), HasSubstr("l0 in 0..784 by 208"));
+  CheckFused(larger, {});
   const char* around = R"(graph g sym S in 1..64 {
   %0 = Input() {name = "x"} : f32[S, 3, 5, 17]
   %1 = Input() {name = "b"} : f32[17]
