@@ -1114,4 +1114,9 @@ ROWS = [
         "Map.MovedRowsGoByFewStreams"),
     Row("src/codegen/turned.cc", "CeilDiv(CeilDiv(all, CeilDiv(all, most)), kSquare) * kSquare", "most", "codegen_test",
         "Map.TurnedNeighboursAreOne"),
+    Row("src/compiler/perplexity.cc", "(logits[v] - all)", "logits[v]", "compiler_test", "Perplexity.*"),
+    Row("src/compiler/perplexity.cc", "TopOf(logits) == TopOf(base)", "TopOf(logits) != TopOf(base)", "compiler_test",
+        "Perplexity.*"),
+    Row("src/compiler/perplexity.cc", "base_nll_.Add(base_all - base[id]);", "base_nll_.Add(all - logits[id]);",
+        "compiler_test", "Perplexity.*"),
 ]

@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <vector>
 
+#include "quern/quantise.h"
 #include "quern/tokenizer.h"
 
 namespace quern {
@@ -65,6 +68,72 @@ TEST(Perplexity, IsOfTheLogitsOfASession) {
   EXPECT_NEAR(report->nll, mean, 1e-4 * mean);
   EXPECT_NEAR(report->perplexity, std::exp(report->nll), 1e-9 * report->perplexity);
   EXPECT_NEAR(report->error, std::exp(mean) * std::sqrt(squares / n / (n - 1)), 1e-3 * report->error);
+}
+
+TEST(Perplexity, DivergesFromABase) {
+  constexpr int64_t kChunk = 37, kChunks = 2;
+  const std::string small = ::testing::TempDir() + "quern-diverges.gguf";
+  const auto quantised = Quantise(kModel, small, {.type = "Q4_0"});
+  ASSERT_TRUE(quantised.ok()) << quantised.error();
+  PerplexityOptions options{.run = {.context = kChunk}, .chunks = kChunks, .base = kModel};
+  const Result<PerplexityReport> report = MeasurePerplexity(small, SomeText(), options);
+  ASSERT_TRUE(report.ok()) << report.error();
+  ASSERT_TRUE(report->divergence.has_value());
+
+  Result<Session> model = Session::Open(small, {.context = kChunk}), base = Session::Open(kModel, {.context = kChunk});
+  ASSERT_TRUE(model.ok() && base.ok());
+  const Result<Tokenizer> tokenizer = base->tokenizer();
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error();
+  std::vector<int32_t> ids = tokenizer->Encode(SomeText(), {.parse_special = false});
+  const auto chances = [](const float* row, int64_t count) {
+    std::vector<double> made(row, row + count);
+    double all = 0;
+    for (double& v : made) all += v = std::exp(v);
+    for (double& v : made) v /= all;
+    return made;
+  };
+  double sum = 0, squares = 0, largest = 0, base_nll = 0;
+  int64_t count = 0, same = 0;
+  for (int64_t c = 0; c < kChunks; ++c) {
+    if (tokenizer->Encode("")[0] == tokenizer->begin()) ids[c * kChunk] = tokenizer->begin();
+    const std::span<const int32_t> chunk = std::span(ids).subspan(c * kChunk, kChunk);
+    constexpr int64_t kFirst = kChunk / 2;
+    std::vector<std::vector<float>> logits;
+    for (Session* session : {&*model, &*base}) {
+      session->Reset();
+      ASSERT_TRUE(session->Step(chunk.first(kFirst)).ok());
+      const auto stepped = session->StepAll(chunk.subspan(kFirst, kChunk - 1 - kFirst));
+      ASSERT_TRUE(stepped.ok()) << stepped.error();
+      logits.push_back(*stepped);
+    }
+    const int64_t n = base->vocabulary();
+    for (int64_t i = kFirst; i + 1 < kChunk; ++i, ++count) {
+      const int64_t at = (i - kFirst) * n;
+      const std::vector<double> q = chances(logits[0].data() + at, n), p = chances(logits[1].data() + at, n);
+      double divergence = 0;
+      for (int64_t v = 0; v < n; ++v) divergence += p[v] > 0 ? p[v] * std::log(p[v] / q[v]) : 0;
+      sum += divergence;
+      squares += divergence * divergence;
+      largest = std::max(largest, divergence);
+      base_nll -= std::log(p[chunk[i + 1]]);
+      same += std::ranges::max_element(q) - q.begin() == std::ranges::max_element(p) - p.begin();
+    }
+  }
+  const auto n = static_cast<double>(count);
+  const double mean = sum / n;
+  EXPECT_GT(mean, 1e-6);
+  EXPECT_NEAR(report->divergence->mean, mean, 1e-9 * mean);
+  EXPECT_NEAR(report->divergence->largest, largest, 1e-9 * largest);
+  EXPECT_NEAR(report->divergence->error, std::sqrt((squares / n - mean * mean) / (n - 1)), 1e-9 * mean);
+  EXPECT_NEAR(report->divergence->base_perplexity, std::exp(base_nll / n), 1e-9 * std::exp(base_nll / n));
+  EXPECT_EQ(report->divergence->same_top, static_cast<double>(same) / n);
+
+  options.base = small;
+  const Result<PerplexityReport> itself = MeasurePerplexity(small, SomeText(), options);
+  ASSERT_TRUE(itself.ok()) << itself.error();
+  EXPECT_EQ(itself->divergence->mean, 0);
+  EXPECT_EQ(itself->divergence->same_top, 1);
+  std::remove(small.c_str());
 }
 
 TEST(Perplexity, IsRefusedOfTooLittle) {
