@@ -88,6 +88,7 @@ nb::object Array(std::vector<T> values, std::vector<size_t> shape) {
   return nb::cast(nb::ndarray<nb::numpy, T>(data, shape.size(), shape.data(), owner));
 }
 
+void BindFormats(nb::module_& m);
 void BindGraphs(nb::module_& m);
 void BindModels(nb::module_& m);
 void BindSequences(nb::module_& m);

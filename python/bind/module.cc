@@ -145,6 +145,7 @@ NB_MODULE(_quern, m) {
     return Unlocked([&] { return Dump(path, options, {.stage = stage, .tokens = tokens}); });
   });
 
+  BindFormats(m);
   BindGraphs(m);
   BindModels(m);
   BindSequences(m);

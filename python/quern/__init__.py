@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from . import _quern, blocks, ops
 from .errors import QuernError
+from .formats import Divergence, Perplexity, perplexity, quantise, quantise_types
 from .graph import Graph
 from .jit import Traced, jit
 from .models import (ChatTemplate, Embedder, OnnxModel, Sampler, Session, Tokenizer, grammar_of_json_schema, inspect,
@@ -32,6 +33,7 @@ except PackageNotFoundError:  # run from where it was built
 
 error_codes: list[str] = _quern.error_codes
 
-__all__ = ["ChatTemplate", "Embedder", "Graph", "OnnxModel", "Port", "Profile", "Program", "QuernError", "Sampler",
-           "Sequences", "Session", "Tokenizer", "Traced", "Value", "apply", "blocks", "error_codes",
-           "grammar_of_json_schema", "inspect", "jit", "load_graph", "open", "ops", *ops.__all__]
+__all__ = ["ChatTemplate", "Divergence", "Embedder", "Graph", "OnnxModel", "Perplexity", "Port", "Profile", "Program",
+           "QuernError", "Sampler", "Sequences", "Session", "Tokenizer", "Traced", "Value", "apply", "blocks",
+           "error_codes", "grammar_of_json_schema", "inspect", "jit", "load_graph", "open", "ops", "perplexity",
+           "quantise", "quantise_types", *ops.__all__]
