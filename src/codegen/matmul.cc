@@ -121,7 +121,7 @@ void MatmulKernels::ChooseRows(int64_t chunk) {
   const int64_t rows = view_.UpperBound(plan_.rows);
   if (rows <= most) return;
   // Blocks of much the same length.
-  const int64_t even = plan_.rows.is_constant() ? CeilDiv(rows, CeilDiv(rows, most)) : most;
+  const int64_t even = plan_.rows.is_constant() ? EvenPart(rows, most) : most;
   row_block_ = std::max(kSteps, std::min(CeilDiv(even, kSteps), most / kSteps) * kSteps);
 }
 

@@ -150,7 +150,7 @@ void MatmulKernels::CutPanelRows(int64_t chunk, int64_t most) {
     most = std::min(most, std::max(kPanelRows, CeilDiv(rows, wanted)));
   }
   const int64_t depth = plan_.windows ? depth_->Most().constant() : plan_.k;
-  const int64_t even = plan_.rows.is_constant() ? CeilDiv(rows, CeilDiv(rows, most)) : std::min(rows, most);
+  const int64_t even = plan_.rows.is_constant() ? EvenPart(rows, most) : std::min(rows, most);
   if (depth >= kDeep && even <= kPanelRows) {
     tile_rows_ = even;
     if (rows > most) row_block_ = even;
@@ -161,7 +161,7 @@ void MatmulKernels::CutPanelRows(int64_t chunk, int64_t most) {
   else if (plan_.rows.is_constant())
     tile_rows_ = EvenTile(rows, tile_rows_);
   const int64_t tiles = CeilDiv(rows, tile_rows_), fit = most / tile_rows_;
-  if (rows > most) row_block_ = (plan_.rows.is_constant() ? CeilDiv(tiles, CeilDiv(tiles, fit)) : fit) * tile_rows_;
+  if (rows > most) row_block_ = (plan_.rows.is_constant() ? EvenPart(tiles, fit) : fit) * tile_rows_;
 }
 
 // The panel of a root's weights that begins with column n, or what of it is in the block of k.

@@ -115,7 +115,7 @@ void PanelProduct::ChooseRows() {
     return;
   }
   // Blocks of much the same length.
-  const int64_t even = m.is_constant() ? CeilDiv(rows, CeilDiv(rows, most)) : most;
+  const int64_t even = m.is_constant() ? EvenPart(rows, most) : most;
   rows_of_chunk_ = CeilDiv(even, step_) * step_;
 }
 

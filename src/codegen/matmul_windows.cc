@@ -49,7 +49,7 @@ int64_t EvenStep(int64_t all, int64_t most) {
     if (all % step == 0) return step;
   }
   constexpr int64_t kVector = 16;
-  const int64_t even = CeilDiv(all, CeilDiv(all, most));
+  const int64_t even = EvenPart(all, most);
   return most < kVector ? even : std::min(most, CeilDiv(even, kVector) * kVector);
 }
 

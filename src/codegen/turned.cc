@@ -167,7 +167,7 @@ bool TurnsResults(const kir::Block& body, const std::string& axis) {
 int64_t EvenSide(int64_t all, int64_t most) {
   constexpr int64_t kSquare = 16;
   if (all <= most) return all;
-  return CeilDiv(CeilDiv(all, CeilDiv(all, most)), kSquare) * kSquare;
+  return CeilDiv(EvenPart(all, most), kSquare) * kSquare;
 }
 
 std::string NameOf(const std::vector<Extent>& dims, int axis) {

@@ -35,7 +35,7 @@ int64_t EvenStep(int64_t all, int64_t most) {
   for (int64_t step = most; step * 3 >= most * 2; --step) {
     if (all % step == 0) return step;
   }
-  return CeilDiv(all, CeilDiv(all, most));
+  return EvenPart(all, most);
 }
 
 std::vector<int64_t> Constants(const std::vector<Extent>& extents) {
