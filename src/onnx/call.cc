@@ -217,6 +217,16 @@ std::vector<double> Call::RealsOf(Value value) {
   return {};
 }
 
+std::vector<double> Call::NumbersOf(int i) {
+  const Data* const data = item(i).data.get();
+  if (data == nullptr) return RealsOf(x(i));
+  const StatusOr<ir::RefTensor> tensor = ir::RefTensorFromBytes(data->dtype, data->dims, data->bytes);
+  if (!tensor.ok()) Fail(tensor.status());
+  std::vector<double> numbers;
+  for (int64_t at = 0; tensor.ok() && at < tensor->elements(); ++at) numbers.push_back(tensor->Real(at));
+  return numbers;
+}
+
 std::optional<Ints> Call::IntsFrom(int i, std::string_view attribute) {
   if (Has(i)) return IntsOf(x(i));
   const format::Attribute* const found = Find(attribute);

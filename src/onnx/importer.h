@@ -83,6 +83,7 @@ class Call {
   Ints IntsOf(Value value);  // or an error
   std::optional<std::vector<double>> MaybeReals(Value value);
   std::vector<double> RealsOf(Value value);  // or an error
+  std::vector<double> NumbersOf(int i);      // likewise of operand i, however many where they are data of the file
   // A size that only these values give: a symbol, unless what else the graph says of it solves it.
   Extent OpenSize(const Values& from);
   // A size of at most that many, which each run finds: a symbol.

@@ -17,4 +17,6 @@ struct Windows {
 // From attributes: kernel_shape unless `kernel` is given, strides, pads, dilations and auto_pad.
 Windows WindowsOf(Call& c, Value x, Ints kernel, bool transposed = false);
 
+void MatMulNBits(Call& c);
+
 }  // namespace quern::onnx

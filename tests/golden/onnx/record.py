@@ -532,8 +532,38 @@ def found_in_bodies():
           {"w", "first"}, {"x": ["T", "N", 3], "keep": ["T", "N"]})
 
 
+def packed_weights():
+    """MatMulNBits of 8 bits, of more scales than small tensors have, and with int8 activations allowed: rows that int8
+    holds exactly, since each block of 32 has 127 as its largest, so that how activations are rounded does not show."""
+    def packed(name, x, n, block, bits, zeros, level=0, low=0, high=256, scale=None):
+        k = x.shape[-1]
+        blocks = -(-k // block)
+        operands = [x, integers(n, blocks, block * bits // 8, low=low, high=high, dtype=np.uint8),
+                    f32(n * blocks, low=0.01) if scale is None else scale]
+        if zeros:
+            operands.append(integers(n * ((blocks * bits + 7) // 8), high=high, dtype=np.uint8))
+        case(f"ms_packed_{name}", "MatMulNBits", operands, domain=MS, K=k, N=n, bits=bits, block_size=block,
+             accuracy_level=level, constants=range(1, len(operands)))
+
+    for zeros in (False, True):
+        packed(f"8_bits_{zeros}".lower(), f32(3, 64), 7, 32, 8, zeros)
+    packed("many_scales", f32(1, 32), 16411, 32, 4, False, high=1,
+           scale=np.resize(np.arange(1, 24, dtype=np.float32), 16411))
+    x = integers(3, 96, low=0, high=127).astype(np.float32)
+    x[:, ::32] = 127
+    half = np.resize(np.float32([0.5, 0.375, 0.01171875, -0.25]), 7 * 3)
+    near = np.resize(np.float32([0.1, 0.0301, 1.7]), 7 * 3)
+    for bits in (4, 8):
+        packed(f"{bits}_bits_int8", x, 7, 32, bits, False, level=4, scale=half)
+        packed(f"{bits}_bits_int8_near", x, 7, 32, bits, False, level=4, low=8 * 17, scale=near)  # all of one sign
+        packed(f"{bits}_bits_int8_zeros", x, 7, 32, bits, True, level=4, scale=near)
+        packed(f"{bits}_bits_int8_wide", x, 7, 64, bits, True, level=4, scale=near[:14])
+    packed("4_bits_int8_even", x[:, :64], 7, 64, 4, True, level=4, scale=near[:7])
+    packed("4_bits_int8_tiny", x, 7, 32, 4, False, level=4, scale=near * np.float32(2.0**-24))
+
+
 for make in (elementwise, shapes, gathers, reductions, products, norms, images, quantised, recurrent, control,
-             contributed, found, edges, version_23, found_in_bodies):
+             contributed, found, edges, version_23, found_in_bodies, packed_weights):
     make()
 with tarfile.open(sys.argv[1], "w:xz") as archive:
     def add(path, data):
