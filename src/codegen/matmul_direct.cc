@@ -20,54 +20,53 @@ using namespace kir::build::operators;
 
 namespace {
 
-constexpr int64_t kTerms = 32;          // of a sum that is written out
+constexpr int64_t kTerms = 64;          // of a sum that is written out
 constexpr int64_t kElements = 1 << 12;  // of a chunk, about
 constexpr int64_t kProducts = 1 << 16;  // multiplications of a chunk, about
 
-// The sum over the axes of k from `axis` on of products at `at`, of which the first are filled in. `first` is k there.
+// The sum over the axes of k of products: loops over the first of them, terms written out over the last ones, as many as
+// make few enough.
 class Sum {
  public:
-  Sum(ProductKernel& kernel, ComputedSide& right) : kernel_(kernel), right_(right) {
-    Extent all(1);
-    for (const Extent& extent : right.k()) all = all * extent;
-    written_out_ = all.is_constant() && all.constant() > 0 && all.constant() <= kTerms;  // a sum of nothing is a loop
+  Sum(ProductKernel& kernel, ComputedSide& right) : kernel_(kernel), right_(right), loops_(right.k().size()) {
+    int64_t terms = 1;
+    for (; loops_ > 0; --loops_) {
+      const Extent& extent = right.k()[loops_ - 1];
+      if (!extent.is_constant() || extent.constant() < 1 || extent.constant() * terms > kTerms) break;
+      terms *= extent.constant();
+    }
   }
 
   kir::ExprRef At(const kir::ExprRef& row, const ComputedSide::Segment& segment, const kir::ExprRef& c) {
-    terms_ = [&, row](const kir::Index& at, const kir::ExprRef& k) {
+    term_ = [&, row](const kir::Index& at, const kir::ExprRef& k) {
       return kb::Term(kernel_.Left(row, k) * right_.Element(segment, c, at));
     };
-    sum_ = nullptr;
-    const kir::ExprRef sum = Over(0, {}, kb::Int(0));
-    return written_out_ ? sum_ : sum;
+    return Over(0, {}, kb::Int(0));
   }
 
  private:
+  // Over the axes from `axis` on, at `at` of those before it, which is element k of them all together.
   kir::ExprRef Over(size_t axis, const kir::Index& at, const kir::ExprRef& k) {
-    if (axis == right_.k().size()) {
-      const kir::ExprRef term = terms_(at, k);
-      if (written_out_) sum_ = sum_ == nullptr ? term : kb::Term(sum_ + term);
-      return term;
-    }
+    if (axis == right_.k().size()) return term_(at, k);
     const Extent& extent = right_.k()[axis];
     const auto next = [&](const kir::ExprRef& here) {
       kir::Index longer = at;
       longer.push_back(here);
       return Over(axis + 1, longer, k * kb::FromExtent(extent) + here);
     };
-    if (written_out_) {
-      for (int64_t i = 0; i < extent.constant(); ++i) next(kb::Int(i));
-      return nullptr;
+    if (axis < loops_) {
+      const std::string name = absl::StrCat("d", axis);
+      return kb::ReduceFor(kir::ReduceOp::kSum, name, kb::Int(0), kb::FromExtent(extent), next(kb::Ref(name)));
     }
-    const std::string name = absl::StrCat("d", axis);
-    return kb::ReduceFor(kir::ReduceOp::kSum, name, kb::Int(0), kb::FromExtent(extent), next(kb::Ref(name)));
+    kir::ExprRef sum = next(kb::Int(0));
+    for (int64_t i = 1; i < extent.constant(); ++i) sum = kb::Term(sum + next(kb::Int(static_cast<double>(i))));
+    return sum;
   }
 
   ProductKernel& kernel_;
   ComputedSide& right_;
-  bool written_out_ = false;
-  std::function<kir::ExprRef(const kir::Index&, const kir::ExprRef&)> terms_;
-  kir::ExprRef sum_;
+  size_t loops_;
+  std::function<kir::ExprRef(const kir::Index&, const kir::ExprRef&)> term_;
 };
 
 }  // namespace

@@ -79,7 +79,7 @@ class IndexProver {
   // Copies of the variables numbered first.. that `shared` does not name, and that are no functions of variables
   // without copies: the same bounds over other values. Returns the names of the copies by the names of the originals.
   // `pinned` gives bounds of its own to the copy of one variable: at least the original + 1 (direction 1) or at most
-  // the original - 1 (direction -1).
+  // the original - 1 (direction -1), and facts to the original, which the caller takes back with the copies.
   std::map<std::string, Extent> Clone(Id first, const std::vector<Id>& shared, Id pinned, int direction);
   static Extent Rename(const Extent& value, const std::map<std::string, Extent>& names);
 

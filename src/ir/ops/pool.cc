@@ -51,6 +51,32 @@ double LowestOf(DType dtype) {
   return IsInteger(dtype) ? static_cast<double>(Lowest(dtype)) : -std::numeric_limits<double>::infinity();
 }
 
+// The window along dimension d alone.
+Window Along(const Window& window, size_t d) {
+  const std::vector<int64_t> ones(window.kernel.size(), 1), zeros(window.kernel.size(), 0);
+  Window one = {ones, ones, ones, zeros, zeros};
+  one.kernel[d] = window.kernel[d];
+  one.strides[d] = window.strides[d];
+  one.dilations[d] = window.dilations[d];
+  one.low[d] = window.low[d];
+  one.high[d] = window.high[d];
+  return one;
+}
+
+// Whether windows are folded one dimension after the other, outer ones first: k + k steps an element where windows have
+// k k, but what is between goes to memory and back, and has every place of the dimensions that are to come.
+bool ByDimension(const Window& window, std::span<const Extent> dims, std::span<const Extent> places) {
+  constexpr double kOfMemory = 8;  // steps that take as long as writing an element and reading it again
+  double together = 1, apart = kOfMemory * static_cast<double>(window.kernel.size() - 1), rest = 1;
+  for (size_t d = window.kernel.size(); d-- > 0;) {
+    together *= static_cast<double>(window.kernel[d]);
+    apart += static_cast<double>(window.kernel[d]) * rest;
+    rest *= dims[d].is_constant() ? static_cast<double>(dims[d].constant()) / static_cast<double>(places[d].constant())
+                                  : static_cast<double>(window.strides[d]);
+  }
+  return apart < together;
+}
+
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
   const TensorType x = graph.type(inputs[0]);
@@ -68,20 +94,26 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
       places(dims.begin() + at, dims.begin() + end);
   const Window given = WindowOf(node.attributes, node.attributes.Ints("kernel")),
                window = WindowReaching(node.attributes, spatial, places);
-  // Folds every window of `value`, whose last dimensions are spatial, or [1, s.., 1] with channels last, to those
-  // places.
-  const auto folded = [&](Value value, const Window& by, const char* op, double fill) {
+  // Folds every window of `value`, whose last dimensions are spatial, or [1, s.., 1] with channels last, to the
+  // places that there are along dimensions from `first` to before `behind`.
+  const auto fold = [&](Value value, const Window& by, const char* op, double fill, size_t first, size_t behind) {
     const auto leading = last ? at : static_cast<int64_t>(e.type(value).dims.size() - n);
     const Value windows = last ? WindowsBesideChannels(e, value, by, fill) : Windows(e, value, by, fill);
     std::vector<int64_t> axes;
     for (size_t d = 0; d < n; ++d) axes.push_back(leading + static_cast<int64_t>(d));
     value = e.Add("Reduce", {windows}, {{"op", std::string(op)}, {"axes", axes}, {"keep_dim", false}});
-    for (size_t d = 0; d < n; ++d) {
+    for (size_t d = first; d < behind; ++d) {
       value = e.Add("Narrow", {value},
                     {{"axis", leading + static_cast<int64_t>(d)},
                      {"start", std::vector<Extent>{Extent(0)}},
                      {"length", std::vector<Extent>{places[d]}}});
     }
+    return value;
+  };
+  const bool by_dimension = ByDimension(window, spatial, places);
+  const auto folded = [&](Value value, const Window& by, const char* op, double fill) {
+    if (!by_dimension) return fold(value, by, op, fill, 0, n);
+    for (size_t d = 0; d < n; ++d) value = fold(value, Along(by, d), op, fill, d, d + 1);
     return value;
   };
   if (node.attributes.String("kind") == "max") return e.Finish({folded(inputs[0], window, "max", LowestOf(x.dtype))});

@@ -1,6 +1,6 @@
 // MatMulNBits of com.microsoft: x by the transpose of a weight [N, K] of 4 or 8 bits a number, in blocks along K with a
-// scale and a zero point each, w = (code - zero) scale. It becomes a MatMul of blocks where its accuracy_level allows int8
-// activations, else a DequantMatMul.
+// scale and a zero point each, w = (code - zero) scale. It becomes a MatMul of blocks where its accuracy_level allows
+// int8 activations, else a DequantMatMul.
 
 #include <algorithm>
 #include <cmath>
@@ -70,9 +70,9 @@ bool IsNearHalf(double number) {
   return size == 0 || (size >= 0x1p-14 && size <= 65504);
 }
 
-// A product of int8 activations by blocks of 32, q4_0 or q8_0, whose zero point is the middle; nothing where those are not
-// asked for or cannot hold the weight. Their scales are halves: a scale that is none is rounded, by 2^-12 of it at most,
-// where rounding activations to 8 bits is 2^-8 of the largest. Other zero points are made up for in f32:
+// A product of int8 activations by blocks of 32, q4_0 or q8_0, whose zero point is the middle; nothing where those are
+// not asked for or cannot hold the weight. Their scales are halves: a scale that is none is rounded, by 2^-12 of it at
+// most, where rounding activations to 8 bits is 2^-8 of the largest. Other zero points are made up for in f32:
 //   sum x (code - zero) scale = sum x (code - middle) scale - sum over blocks of (zero - middle) scale * sum of x
 std::optional<Value> ByBlocks(Call& c, Value x, const Codes& w) {
   if (c.Int("accuracy_level", 0) != 4 || w.block % 32 != 0 || w.k % 32 != 0) return std::nullopt;

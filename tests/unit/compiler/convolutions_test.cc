@@ -259,6 +259,11 @@ TEST(Convolutions, OfGroups) {
   ExpectConv("2, 3, 7, 111", "3, 1, 3, 3", "groups = 3, pads = [1, 1, 1, 1]", "2, 3, 7, 111");
   ExpectConv("1, 3, 9, 131", "3, 1, 3, 5", "groups = 3, pads = [1, 3, 0, 2], strides = [1, 2]", "1, 3, 8, 66");
   ExpectConv("1, 4, 9, 9", "8, 2, 7, 7", "groups = 2, pads = [3, 3, 3, 3]", "1, 8, 9, 9");
+  // Lines of several chunks; kernels whose lines are written out, and whose taps are not.
+  ExpectConv("1, 3, 57, 61", "3, 1, 5, 5", "groups = 3, pads = [2, 2, 2, 2]", "1, 3, 57, 61");
+  ExpectConv("1, 3, 31, 53", "6, 1, 7, 7", "groups = 3, pads = [3, 3, 3, 3]", "1, 6, 31, 53");
+  ExpectConv("1, 2, 29, 33", "2, 1, 11, 13", "groups = 2, pads = [5, 6, 5, 6]", "1, 2, 29, 33");
+  ExpectConv("1, 2, 5, 83", "2, 1, 1, 67", "groups = 2, pads = [0, 33, 0, 33]", "1, 2, 5, 83");
 }
 
 // One channel a group, by rows: those of places in the middle read without looking, and windows beside each other share
@@ -393,6 +398,11 @@ TEST(Convolutions, Pools) {
     expect("1, 2, 10, 9", "kernel = [3, 2], strides = [2, 3], pads = [1, 0, 2, 1], ceil = true", "1, 2, 6, 3");
     expect("1, 2, 7, 7", "kernel = [7, 7]", "1, 2, 1, 1");
     expect("1, 2, 21, 61", "kernel = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]", "1, 2, 11, 31");
+    // Dimensions one after the other.
+    expect("2, 3, 17, 19", "kernel = [5, 7], pads = [1, 3, 2, 4]", "2, 3, 16, 20");
+    expect("1, 2, 31, 23", "kernel = [9, 11], strides = [2, 1], pads = [4, 0, 3, 5], dilations = [1, 2], ceil = true",
+           "1, 2, 16, 8");
+    expect("1, 2, 11, 13, 7", "kernel = [5, 3, 5], pads = [2, 1, 0, 1, 1, 3]", "1, 2, 10, 13, 6");
     expect("1, 5, 37", "kernel = [5], dilations = [2], pads = [3, 4]", "1, 5, 36");
     expect("1, 2, 5, 6, 7", "kernel = [2, 3, 2], pads = [1, 1, 0, 0, 1, 1]", "1, 2, 5, 6, 7");
     ExpectOp("Pool", "N, 3, S, S", "", absl::StrCat(kind, ", kernel = [3, 3], pads = [1, 1, 1, 1]"), "N, 3, S, S",

@@ -157,11 +157,25 @@ TEST(VerifyTest, AcceptsFlatAndBlockedGrids) {
            "kernel k ( y : f32[420] out ) { grid j in 0..35, i in 0..12 { y[i * 35 + j] = 1 } }",
            "kernel k ( y : f32[N] out ) sym N in 1..1000000 { grid b in 0..N by 512 {\n"
            "  vec i in b..min(b + 512, N) { y[i] = 1 } } }",
+           // Of two chunks that differ one is not the first, and writes nothing.
+           "kernel k ( y : f32[3136] out ) { grid q0 in 0..56 by 46 { for q in q0..min(q0 + 46, 2) {\n"
+           "  vec c in 0..16 { y[q * 56 + c] = 1 } vec c in 16..48 { y[q * 56 + c] = 2 } } } }",
+           "kernel k ( y : f32[3136] out ) { grid q0 in 0..56 by 46 { for q in max(q0, 54)..min(q0 + 46, 56) {\n"
+           "  vec c in 0..16 { y[q * 56 + c] = 1 } vec c in 16..48 { y[q * 56 + c] = 2 } } } }",
            "kernel k ( y : f32[3, 1] out ) { grid i in 0..3, j in 0..1 { y[i, 0] = 1 } }",
            "kernel k ( x : f32[M, 7] in\n y : f32[M, 7] out inplace x ) sym M in 1..9 {\n"
            "  grid r in 0..M { vec c in 0..7 { y[r, c] = x[r, c] * 2 } } }",
        }) {
     EXPECT_EQ(ErrorOf(KernelText(text)), "") << text;
+  }
+}
+
+TEST(VerifyTest, RefusesTheLastTwoWriters) {
+  for (const char* text : {"kernel k ( y : f32[8] out ) { grid i in 0..2 { y[0] = 1 } }",
+                           "kernel k ( y : f32[8] out ) { grid i in 0..8 by 4 { y[i / 8] = 1 } }",
+                           "kernel k ( y : f32[8] out ) { grid i in 0..7 { y[min(i, 5)] = 1 } }",
+                           "kernel k ( y : f32[8] out ) { grid i in 0..7 { y[max(i, 1)] = 1 } }"}) {
+    EXPECT_NE(ErrorOf(KernelText(text)).find("not proved to touch different elements"), std::string::npos) << text;
   }
 }
 
