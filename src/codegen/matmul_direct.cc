@@ -7,9 +7,12 @@
 //       vec c in 0..112 { y0[i1, q * 112 + c] = x1[i1, 0] * (x0[i1, q - 1, c - 1] else 0) + .. }
 //     }
 //   }
+//
+// Lines of windows that overlap are computed several at a time (line_sums.h).
 #include "absl/strings/str_cat.h"
 #include "base/divide.h"
 #include "codegen/computed_side.h"
+#include "codegen/line_sums.h"
 #include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
 
@@ -23,9 +26,11 @@ namespace {
 constexpr int64_t kTerms = 64;          // of a sum that is written out
 constexpr int64_t kElements = 1 << 12;  // of a chunk, about
 constexpr int64_t kProducts = 1 << 16;  // multiplications of a chunk, about
+constexpr int64_t kLines = 4;           // that are computed at a time
+constexpr int64_t kTermsOfLines = 200;  // of all of those: more take long to compile
 
-// The sum over the axes of k of products: loops over the first of them, terms written out over the last ones, as many as
-// make few enough.
+// The sum over the axes of k of products: loops over the first of them, terms written out over the last ones, as many
+// as make few enough.
 class Sum {
  public:
   Sum(ProductKernel& kernel, ComputedSide& right) : kernel_(kernel), right_(right), loops_(right.k().size()) {
@@ -42,6 +47,34 @@ class Sum {
       return kb::Term(kernel_.Left(row, k) * right_.Element(segment, c, at));
     };
     return Over(0, {}, kb::Int(0));
+  }
+
+  // How many lines of results are worth computing at a time: as many as divide them.
+  int64_t LinesTogether(const Extent& lines) const {
+    const std::vector<Extent>& k = right_.k();
+    if (loops_ > 0 || k.size() < 2 || !lines.is_constant()) return 1;
+    const int64_t high = k[k.size() - 2].constant();
+    int64_t terms = 1;
+    for (const Extent& extent : k) terms *= extent.constant();
+    for (int64_t together = kLines; high > 1 && together > 1; --together) {
+      if (lines.constant() % together == 0 && together * terms <= kTermsOfLines) return together;
+    }
+    return 1;
+  }
+
+  // Of the lines that are these segments.
+  std::vector<kir::ExprRef> OfLines(const kir::ExprRef& row, const std::vector<ComputedSide::Segment>& lines,
+                                    const kir::ExprRef& c, kir::Block& block) {
+    std::vector<LineTerm> terms;
+    for (int line = 0; line < static_cast<int>(lines.size()); ++line) {
+      term_ = [&, row, line](const kir::Index& at, const kir::ExprRef& k) {
+        terms.push_back({line + *kir::KnownInteger(at[at.size() - 2]), line, kernel_.Left(row, k),
+                         right_.Element(lines[line], c, at)});
+        return terms.back().left;
+      };
+      Over(0, {}, kb::Int(0));
+    }
+    return SumLines(terms, static_cast<int>(lines.size()), block);
   }
 
  private:
@@ -92,14 +125,32 @@ StatusOr<LoweredRegion> LowerDirect(const ProductSpace& space) {
                          right.Across(n0, Live(space.columns(), n0, width), over));
   }
   if (right.across().empty()) return kernel.Finish({{"q", zero, kb::Int(1), 1}}, over({zero, kb::Int(1), zero, {}}));
-  Extent rows(1);
-  for (size_t d = 0; d + 1 < right.across().size(); ++d) rows = rows * right.across()[d];
-  const int64_t step = std::max<int64_t>(1, enough / std::max<int64_t>(1, view.UpperBound(right.across().back())));
-  const kir::ExprRef q0 = kb::Ref("q0"), end = kb::FromExtent(rows);
-  if (!space.batch_axes().empty() && view.UpperBound(rows) <= step)
-    return kernel.Finish({}, {kb::For("q", zero, end, over(right.Row(q)))});
+  Extent lines(1);
+  for (size_t d = 0; d + 1 < right.across().size(); ++d) lines = lines * right.across()[d];
+  const int64_t together = right.across().size() == 2 ? sum.LinesTogether(lines) : 1;
+  // Those of a step.
+  const auto of_lines = [&]() -> kir::Block {
+    if (together == 1) return over(right.Row(q));
+    std::vector<ComputedSide::Segment> segments;
+    for (int64_t line = 0; line < together; ++line)
+      segments.push_back(right.Row(q * static_cast<double>(together) + static_cast<double>(line)));
+    kir::Block body;
+    const std::vector<kir::ExprRef> sums = sum.OfLines(r, segments, c, body);
+    for (int64_t line = 0; line < together; ++line) {
+      for (kir::StmtRef& stored : kernel.Results(r, segments[line].start + c, sums[line]))
+        body.push_back(std::move(stored));
+    }
+    return {kb::For("r", zero, kb::FromExtent(space.rows()),
+                    {kb::Vec("c", segments[0].low, segments[0].high, std::move(body))})};
+  };
+  const int64_t columns = view.UpperBound(right.across().back()),
+                step = std::max<int64_t>(1, enough / std::max<int64_t>(1, columns * together));
+  const Extent steps = together == 1 ? lines : Extent(lines.constant() / together);
+  const kir::ExprRef q0 = kb::Ref("q0"), end = kb::FromExtent(steps);
+  if (!space.batch_axes().empty() && view.UpperBound(steps) <= step)
+    return kernel.Finish({}, {kb::For("q", zero, end, of_lines())});
   return kernel.Finish({{"q0", zero, end, step}},
-                       {kb::For("q", q0, kb::Min(q0 + static_cast<double>(step), end), over(right.Row(q)))});
+                       {kb::For("q", q0, kb::Min(q0 + static_cast<double>(step), end), of_lines())});
 }
 
 }  // namespace quern::codegen

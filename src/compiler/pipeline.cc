@@ -108,6 +108,7 @@ constexpr Step kVariant[] = {
      [](Work& w) { return SortRows(w); }},
     {"recognise_attention", "attention spelled out in ops needs no scores in memory",
      [](Work& w) { return Recognise(w); }},
+    {"short_sums", "products of few terms are bound by their results", [](Work& w) { return opt::ShortSums(w.graph); }},
     {"donate_carries", "caches that loops carry are written in place",
      [](Work& w) { return opt::DonateCarries(w.graph); }},
     {"fuse_regions", "every op goes into a region that becomes kernels",

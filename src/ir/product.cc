@@ -3,9 +3,23 @@
 #include "base/block_format.h"
 
 namespace quern::ir {
+namespace {
+
+constexpr int64_t kShortSum = 4;
+
+}  // namespace
 
 bool IsShortFloat(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16; }
 bool IsByte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
+
+bool IsShortSum(const Graph& graph, const Node& node) {
+  if (!IsMatMul(node)) return false;
+  const TensorType &a = graph.type(node.inputs[0]), &b = graph.type(node.inputs[1]);
+  const bool whole = a.dtype == DType::kF32 || a.dtype == DType::kF64;
+  const Extent& k = a.dims.back();
+  return IsFloat(a.dtype) && a.dtype == b.dtype && k.is_constant() && k.constant() > 0 &&
+         k.constant() <= (whole ? kShortSum : 1);
+}
 
 bool Multiplies(DType activation, DType weight) {
   if (IsByte(activation)) return IsByte(weight);

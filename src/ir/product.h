@@ -17,6 +17,8 @@ bool IsByte(DType dtype);
 bool IsMatMul(const Node& node);
 // The same of each row by the matrix, of those of operand 1, that operand 2 names.
 bool IsGroupedMatMul(const Node& node);
+// Whether this is a MatMul of floats of so few terms that arithmetic of columns beside rows is quicker.
+bool IsShortSum(const Graph& graph, const Node& node);
 // Whether operand 1 of a product lies as rows of K.
 bool ReadsRows(const Node& product);
 // Whether this product of f32 by f16 or bf16 may take both sides as sums of two bf16, and leave out the product of the

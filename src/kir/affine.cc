@@ -291,16 +291,22 @@ std::map<std::string, Extent> IndexProver::Clone(Id first, const std::vector<Id>
     for (const Extent& value : original.cases) cases.push_back(Rename(value, names));
     SetCases(copy, std::move(cases), original.cases_low, original.cases_high);
     if (id == pinned) {
-      // The original has room for the copy beside it: of one that is more than another of 0 or more, it is 1 or more.
-      const Extent next = Variable(id) + direction;
-      (direction > 0 ? variables_[copy].low : variables_[copy].high).push_back({1, next});
-      for (const Bound& bound : direction > 0 ? original.high : original.low) {
-        if (bound.value.is_constant()) PushFact((bound.value - next * bound.scale) * direction);
-      }
+      if (direction > 0)
+        SetLow(copy, Extent::Symbol(original.name) + 1);
+      else
+        SetHigh(copy, Extent::Symbol(original.name) - 1);
     }
     names[original.name] = Variable(copy);
   }
   return names;
+}
+
+void IndexProver::PushRoom(Id pinned, int direction) {
+  const Extent next = Variable(pinned) + direction;
+  const std::vector<Bound> bounds = direction > 0 ? variables_[pinned].high : variables_[pinned].low;
+  for (const Bound& bound : bounds) {
+    if (bound.value.is_constant()) PushFact((bound.value - next * bound.scale) * direction);
+  }
 }
 
 Extent IndexProver::Rename(const Extent& value, const std::map<std::string, Extent>& names) {

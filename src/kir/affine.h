@@ -79,8 +79,11 @@ class IndexProver {
   // Copies of the variables numbered first.. that `shared` does not name, and that are no functions of variables
   // without copies: the same bounds over other values. Returns the names of the copies by the names of the originals.
   // `pinned` gives bounds of its own to the copy of one variable: at least the original + 1 (direction 1) or at most
-  // the original - 1 (direction -1), and facts to the original, which the caller takes back with the copies.
+  // the original - 1 (direction -1).
   std::map<std::string, Extent> Clone(Id first, const std::vector<Id>& shared, Id pinned, int direction);
+  // Facts: variable `pinned` has room for such a copy beside it. Of one that is more than another, which is 0 or more,
+  // it is 1 or more.
+  void PushRoom(Id pinned, int direction);
   static Extent Rename(const Extent& value, const std::map<std::string, Extent>& names);
 
  private:

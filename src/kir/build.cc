@@ -120,6 +120,11 @@ std::optional<int64_t> KnownInteger(const ExprRef& expr) {
   return constant == nullptr ? std::nullopt : std::optional(constant->integer);
 }
 
+std::optional<double> KnownReal(const ExprRef& expr) {
+  const auto* constant = expr != nullptr && IsFloat(expr->dtype) ? std::get_if<Const>(&expr->node) : nullptr;
+  return constant == nullptr ? std::nullopt : std::optional(constant->real);
+}
+
 bool IntegerFits(DType dtype, int64_t value) {
   if (dtype == DType::kBool) return value == 0 || value == 1;
   const int bits = 8 * ScalarBytes(dtype);

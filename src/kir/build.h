@@ -37,6 +37,8 @@ ExprRef MakeInteger(int64_t value, DType dtype);
 ExprRef MakeApply(Op op, std::vector<ExprRef> args, bool contract = false);
 // The value of an integer literal; nothing for any other expression, and for null.
 std::optional<int64_t> KnownInteger(const ExprRef& expr);
+// The same of a literal of floats.
+std::optional<double> KnownReal(const ExprRef& expr);
 // Whether `value` is in the range of the integer dtype (u64: as the bits of int64_t, so always).
 bool IntegerFits(DType dtype, int64_t value);
 

@@ -142,9 +142,18 @@ bool Verifier::SeparateAlways(const Parallel& scope, const Access& a, const Acce
     const Extent original = prover_.Variable(pinned), copy = IndexProver::Rename(original, names);
     separate = direction > 0 ? prover_.AtMost(copy, original) : prover_.AtMost(original, copy);
   }
-  for (size_t d = 0; d < a.position.size() && !separate; ++d) {
-    const std::optional<Extent> gap = CheckedSubtract(IndexProver::Rename(b.position[d], names), a.position[d]);
-    separate = gap && (prover_.AtMost(1, *gap) || prover_.AtMost(*gap, -1));
+  const auto apart = [&] {
+    for (size_t d = 0; d < a.position.size(); ++d) {
+      const std::optional<Extent> gap = CheckedSubtract(IndexProver::Rename(b.position[d], names), a.position[d]);
+      if (gap && (prover_.AtMost(1, *gap) || prover_.AtMost(*gap, -1))) return true;
+    }
+    return false;
+  };
+  separate = separate || apart();
+  // Only where it takes that: each fact is one more to go through.
+  if (!separate && direction != 0 && !scope.thread) {
+    prover_.PushRoom(pinned, direction);
+    separate = apart();
   }
   prover_.PopFacts(facts);
   prover_.Truncate(size);

@@ -18,6 +18,8 @@
 //                                  %3 = Transpose(%2) {perm = [2, 0, 3, 1]}
 //                                  %4 = MatMulPanels(%0, %3) {columns = 3072}
 //
+// Those of sums of few terms (short_sums.cc) stay as they are too.
+//
 // Other weights as [N, K] stay where they are, as weights of language models do, whose steps have one row. Other
 // halves, bytes, and what is for blocks of threads, panels that a graph has already among it, are read as rows of K:
 //
@@ -51,7 +53,7 @@ Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool
                        x.elements().UpperBound(graph.symbols).value_or(1) > 0;
     return tiles ? Form::kAsItLies : Form::kUnpacked;
   }
-  if (!ir::IsMatMul(node) || once[node.inputs[0].node]) return Form::kAsItLies;
+  if (!ir::IsMatMul(node) || ir::IsShortSum(graph, node) || once[node.inputs[0].node]) return Form::kAsItLies;
   const ir::TensorType &x = graph.type(node.inputs[0]), &w = graph.type(node.inputs[1]);
   const ir::Node& weights = graph.node(node.inputs[1].node);
   const bool constant = once[node.inputs[1].node], kept = ir::IsParam(weights) || (constant && !ir::IsLeaf(weights));

@@ -26,6 +26,27 @@ Value* MinMax(Builder& b, bool max, Value* x, Value* y) {
   return b.CreateSelect(b.CreateFCmpUNO(y, y), llvm::ConstantFP::getNaN(y->getType()), chosen);
 }
 
+// Whether vectors of such are divided as floats of twice their bits: processors divide integers one by one. A quotient
+// that is not whole is at least 1 / y off the next whole number, more than such a float rounds by.
+bool DividesAsFloats(DType dtype, const Value* x, const Value* y) {
+  return x->getType()->isVectorTy() && !llvm::isa<llvm::Constant>(y) && ScalarBytes(dtype) <= 4;
+}
+
+// x / y towards zero; y is not 0, nor -1 where x is the lowest number.
+Value* Quotient(Builder& b, DType dtype, Value* x, Value* y) {
+  const bool is_signed = IsSigned(dtype);
+  if (!DividesAsFloats(dtype, x, y)) return is_signed ? b.CreateSDiv(x, y) : b.CreateUDiv(x, y);
+  llvm::Type* type = WithLanesOf(ScalarBytes(dtype) == 4 ? b.getDoubleTy() : b.getFloatTy(), x);
+  Value* quotient = b.CreateFDiv(FloatOfInteger(b, x, dtype, type), FloatOfInteger(b, y, dtype, type));
+  return is_signed ? b.CreateFPToSI(quotient, x->getType()) : b.CreateFPToUI(quotient, x->getType());
+}
+
+// What is left of it.
+Value* Remainder(Builder& b, DType dtype, Value* x, Value* y) {
+  if (DividesAsFloats(dtype, x, y)) return b.CreateSub(x, b.CreateMul(Quotient(b, dtype, x, y), y));
+  return IsSigned(dtype) ? b.CreateSRem(x, y) : b.CreateURem(x, y);
+}
+
 Value* DivMod(Builder& b, bool mod, DType dtype, Value* x, Value* y) {
   llvm::Type* type = x->getType();
   llvm::Constant* zero = llvm::ConstantInt::get(type, 0);
@@ -33,18 +54,19 @@ Value* DivMod(Builder& b, bool mod, DType dtype, Value* x, Value* y) {
   Value* by_zero = b.CreateICmpEQ(y, zero);
   if (!IsSigned(dtype)) {
     Value* safe = b.CreateSelect(by_zero, one, y);
-    return b.CreateSelect(by_zero, zero, mod ? b.CreateURem(x, safe) : b.CreateUDiv(x, safe));
+    return b.CreateSelect(by_zero, zero, mod ? Remainder(b, dtype, x, safe) : Quotient(b, dtype, x, safe));
   }
   // Neither zero nor -1, by which the lowest number has no quotient, may reach the machine's division; constants fold
   // the guards away.
   Value* by_minus_one = b.CreateICmpEQ(y, llvm::Constant::getAllOnesValue(type));
   Value* safe = b.CreateSelect(b.CreateOr(by_zero, by_minus_one), one, y);
-  if (!mod) return b.CreateSelect(by_zero, zero, b.CreateSelect(by_minus_one, b.CreateNeg(x), b.CreateSDiv(x, safe)));
+  if (!mod)
+    return b.CreateSelect(by_zero, zero, b.CreateSelect(by_minus_one, b.CreateNeg(x), Quotient(b, dtype, x, safe)));
   const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(safe);
   if (constant != nullptr && constant->getValue().isStrictlyPositive() && constant->getValue().isPowerOf2()) {
     return b.CreateSelect(by_zero, zero, b.CreateAnd(x, b.CreateSub(safe, one)));  // floored by nature
   }
-  Value* remainder = b.CreateSRem(x, safe);
+  Value* remainder = Remainder(b, dtype, x, safe);
   Value* other_sign = b.CreateICmpSLT(b.CreateXor(remainder, safe), zero);
   Value* adjust = b.CreateAnd(other_sign, b.CreateICmpNE(remainder, zero));
   return b.CreateSelect(by_zero, zero, b.CreateSelect(adjust, b.CreateAdd(remainder, safe), remainder));

@@ -71,6 +71,50 @@ Value Side(Expansion& e, Value x, int64_t axis, int64_t count, const std::string
   return e.Add("Expand", {part(before ? Extent(0) : size - 1, 1)}, {{"shape", shape}});
 }
 
+constexpr int64_t kLongestPicked = 1 << 16;  // numbers that the graph holds
+
+// Along an axis of known extent: slices of x picked by constants, which fuses with what copies the slices.
+Value Picked(Expansion& e, Value x, int64_t axis, int64_t low, int64_t high, const std::string& mode) {
+  if (!e.ok() || low + high == 0) return x;
+  const int64_t size = e.type(x).dims[axis].constant();
+  std::vector<int64_t> places;
+  const bool reflect = mode == "reflect", circular = mode == "circular";
+  for (int64_t i = low; i > 0; --i) places.push_back(reflect ? i : circular ? size - i : 0);
+  for (int64_t i = 0; i < size; ++i) places.push_back(i);
+  for (int64_t i = 0; i < high; ++i) places.push_back(reflect ? size - 2 - i : circular ? i : size - 1);
+  return e.Add("Gather", {x, e.Integers(std::move(places))}, {{"axis", axis}});
+}
+
+// x with its own elements around it: joined along the last axis that has some, whose rows are copied, and picked along
+// the others; one that is very long or known at the run alone is joined too.
+Value Joined(Expansion& e, Value x, const std::vector<int64_t>& low, const std::vector<int64_t>& high,
+             const std::string& mode) {
+  const auto padded = [&](size_t d) { return low[d] + high[d] > 0; };
+  size_t last = low.size();
+  while (last > 0 && !padded(last - 1)) --last;
+  std::vector<size_t> picked;
+  for (size_t d = 0; d < last && e.ok(); ++d) {
+    const auto axis = static_cast<int64_t>(d);
+    if (!padded(d)) continue;
+    const Extent& size = e.type(x).dims[d];
+    if (d + 1 < last && size.is_constant() && size.constant() <= kLongestPicked) {
+      picked.push_back(d);
+      continue;
+    }
+    std::vector<Value> parts;
+    if (low[d] > 0) parts.push_back(Side(e, x, axis, low[d], mode, /*before=*/true));
+    parts.push_back(x);
+    if (high[d] > 0) parts.push_back(Side(e, x, axis, high[d], mode, /*before=*/false));
+    if (d + 1 == last) {
+      for (Value& part : parts) {
+        for (const size_t p : picked) part = Picked(e, part, static_cast<int64_t>(p), low[p], high[p], mode);
+      }
+    }
+    x = e.Add("Concat", std::move(parts), {{"axis", axis}});
+  }
+  return x;
+}
+
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
   const std::string& mode = node.attributes.String("mode");
@@ -86,16 +130,9 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
                 {{"axis", axis},
                  {"start", std::vector<Extent>{from}},
                  {"length", std::vector<Extent>{e.type(x).dims[d] - Extent(from + less)}}});
-    if (mode == "constant") continue;
-    std::vector<Value> parts;
-    if (low[d] > 0) parts.push_back(Side(e, x, axis, low[d], mode, /*before=*/true));
-    parts.push_back(x);
-    if (high[d] > 0) parts.push_back(Side(e, x, axis, high[d], mode, /*before=*/false));
-    if (parts.size() > 1) x = e.Add("Concat", std::move(parts), {{"axis", axis}});
   }
-  if (mode == "constant")
-    x = e.Add("Pad", {x}, {{"low", low}, {"high", high}, {"value", node.attributes.Float("value")}});
-  return e.Finish({x});
+  if (mode != "constant") return e.Finish({Joined(e, x, low, high, mode)});
+  return e.Finish({e.Add("Pad", {x}, {{"low", low}, {"high", high}, {"value", node.attributes.Float("value")}})});
 }
 
 kir::ExprRef Map(MapContext& context) {

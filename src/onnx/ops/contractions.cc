@@ -44,6 +44,19 @@ struct Term {
   std::string letters;
 };
 
+// The elements whose places along axes i and j, which are of one extent, are the same, along axis i.
+Value Diagonal(Call& c, Value x, size_t i, size_t j) {
+  Extents dims = c.type(x).dims;
+  if (dims[i].is_constant() && dims[j].is_constant() && dims[i] != dims[j])
+    c.Fail(absl::InvalidArgumentError("a letter that an operand has twice is of two sizes"));
+  const auto axis = static_cast<int64_t>(j);
+  if (dims[j] == Extent(0)) return c.Reduce("sum", x, {axis}, false);
+  dims[j] = Extent(1);
+  const Value place = c.Add("Iota", {}, {{"shape", dims}, {"axis", static_cast<int64_t>(i)}, {"dtype", DType::kI64}});
+  dims.erase(dims.begin() + axis);
+  return c.Reshape(c.Add("GatherElements", {x, place}, {{"axis", axis}}), dims);
+}
+
 void Einsum(Call& c) {
   std::string equation;
   for (const char letter : c.Str("equation", "")) {
@@ -86,20 +99,13 @@ void Einsum(Call& c) {
     right.replace(dots, 3, ellipsis);
   }
   for (Term& term : terms) {
-    // The diagonal: an element where both indices are one.
     for (size_t i = 0; i < term.letters.size(); ++i) {
       for (size_t j = i + 1; j < term.letters.size();) {
         if (term.letters[i] != term.letters[j]) {
           ++j;
           continue;
         }
-        const Extents dims = c.type(term.value).dims;
-        const auto index = [&](size_t axis) {
-          return c.Add("Iota", {}, {{"shape", dims}, {"axis", static_cast<int64_t>(axis)}, {"dtype", DType::kI64}});
-        };
-        const Value same = c.Add("Eq", {index(i), index(j)});
-        term.value = c.Reduce("sum", c.Add("Where", {same, term.value, c.Like(0, term.value)}),
-                              {static_cast<int64_t>(j)}, false);
+        term.value = Diagonal(c, term.value, i, j);
         term.letters.erase(j, 1);
       }
     }

@@ -556,8 +556,8 @@ def packed_weights():
     for bits in (4, 8):
         packed(f"{bits}_bits_int8", x, 7, 32, bits, False, level=4, scale=half)
         packed(f"{bits}_bits_int8_near", x, 7, 32, bits, False, level=4, low=8 * 17, scale=near)  # all of one sign
-        packed(f"{bits}_bits_int8_zeros", x, 7, 32, bits, True, level=4, scale=near)
-        packed(f"{bits}_bits_int8_wide", x, 7, 64, bits, True, level=4, scale=near[:14])
+        packed(f"{bits}_bits_int8_zeros", x, 7, 32, bits, True, level=4, scale=near if bits == 4 else half)
+        packed(f"{bits}_bits_int8_wide", x, 7, 64, bits, True, level=4, scale=(near if bits == 4 else half)[:14])
     packed("4_bits_int8_even", x[:, :64], 7, 64, 4, True, level=4, scale=near[:7])
     packed("4_bits_int8_tiny", x, 7, 32, 4, False, level=4, scale=near * np.float32(2.0**-24))
 

@@ -16,7 +16,7 @@ Value Int(Graph& g, int64_t value) { return g.Constant("i64[]", std::as_bytes(st
 // `count` products of x with itself one after the other, each a kernel of its own.
 Graph Products(const char* name, int count) {
   Graph g(name);
-  Value x = g.Input("x", "f32[4, 4]");
+  Value x = g.Input("x", "f32[5, 5]");
   for (int i = 0; i < count; ++i) x = g.Op("MatMul", {x, x});
   g.Output("y", x);
   return g;
@@ -25,16 +25,16 @@ Graph Products(const char* name, int count) {
 TEST(ControlApi, RunsOneBranch) {
   const Graph then = Products("then", 1), otherwise = Products("else", 3);
   Graph g;
-  const Value p = g.Input("p", "bool[]"), x = g.Input("x", "f32[4, 4]");
+  const Value p = g.Input("p", "bool[]"), x = g.Input("x", "f32[5, 5]");
   g.Output("y", g.Ops("If", {p, x}, {}, "", {&then, &otherwise})[0]);
   Result<Program> program = g.Compile();
   ASSERT_TRUE(program.ok()) << program.error();
   int launches[2] = {};
   for (const bool which : {false, true}) {
-    std::vector<float> in(16), out(16);
-    for (int i = 0; i < 4; ++i) in[i * 5] = 2;
+    std::vector<float> in(25), out(25);
+    for (int i = 0; i < 5; ++i) in[i * 6] = 2;
     const Result<void> ran =
-        program->Run({ConstTensor{"p", &which, 1, "bool", {}}, In("x", in, {4, 4})}, {Out("y", out, {4, 4})});
+        program->Run({ConstTensor{"p", &which, 1, "bool", {}}, In("x", in, {5, 5})}, {Out("y", out, {5, 5})});
     ASSERT_TRUE(ran.ok()) << ran.error();
     EXPECT_EQ(out[0], which ? 4 : 256);
     EXPECT_EQ(out[1], 0);

@@ -259,6 +259,14 @@ TEST(Convolutions, OfGroups) {
   ExpectConv("2, 3, 7, 111", "3, 1, 3, 3", "groups = 3, pads = [1, 1, 1, 1]", "2, 3, 7, 111");
   ExpectConv("1, 3, 9, 131", "3, 1, 3, 5", "groups = 3, pads = [1, 3, 0, 2], strides = [1, 2]", "1, 3, 8, 66");
   ExpectConv("1, 4, 9, 9", "8, 2, 7, 7", "groups = 2, pads = [3, 3, 3, 3]", "1, 8, 9, 9");
+  // Lines that are computed together, four, three and two at a time, and those that are not.
+  ExpectConv("2, 3, 12, 19", "3, 1, 3, 3", "groups = 3, pads = [1, 1, 1, 1]", "2, 3, 12, 19");
+  ExpectConv("1, 2, 15, 37", "4, 1, 5, 3", "groups = 2, pads = [2, 1, 2, 1], dilations = [1, 2]", "1, 4, 15, 35");
+  ExpectConv("1, 3, 14, 21", "3, 1, 7, 7", "groups = 3, pads = [2, 3, 4, 3]", "1, 3, 14, 21");
+  ExpectConv("1, 3, 12, 21", "3, 1, 3, 3", "groups = 3, pads = [2, 1, 2, 1], dilations = [2, 1]", "1, 3, 12, 21");
+  ExpectConv("1, 6, 8, 29", "3, 2, 3, 3", "groups = 3, pads = [1, 1, 1, 1]", "1, 3, 8, 29", "f64");
+  ExpectConv("1, 3, 12, W", "3, 1, 3, 3", "groups = 3, pads = [1, 1, 1, 1]", "1, 3, 12, W", "f32", " sym W in 2..70",
+             {{{"W", 2}}, {{"W", 37}}});
   // Lines of several chunks; kernels whose lines are written out, and whose taps are not.
   ExpectConv("1, 3, 57, 61", "3, 1, 5, 5", "groups = 3, pads = [2, 2, 2, 2]", "1, 3, 57, 61");
   ExpectConv("1, 3, 31, 53", "6, 1, 7, 7", "groups = 3, pads = [3, 3, 3, 3]", "1, 6, 31, 53");

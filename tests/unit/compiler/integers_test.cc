@@ -151,6 +151,28 @@ std::vector<Output> EveryScalar(size_t count) {
   return all;
 }
 
+// Quotients that are whole, and those of numbers beside them, which floats of their size would round to whole ones.
+TEST(Integers, QuotientsBesideWholeOnes) {
+  for (const DType dtype : kIntegers) {
+    SCOPED_TRACE(std::string(Name(dtype)));
+    const int bits = 8 * ScalarBytes(dtype);
+    std::vector<uint64_t> left, right;
+    uint64_t random = 7;
+    for (int i = 0; i < 500; ++i) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      const uint64_t divisor = 1 + ((random >> 8) >> (64 - bits + i % bits));
+      const uint64_t most = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+      for (const uint64_t off : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}}) {
+        const uint64_t whole = most / divisor * divisor / (1 + i % 3) / divisor * divisor;
+        left.insert(left.end(), {whole + off, 0 - whole + off});
+        right.insert(right.end(), {divisor, divisor});
+      }
+    }
+    Results({Of(dtype, left), Of(dtype, right)}, {{"Div", dtype, left.size()}, {"Mod", dtype, left.size()}}, AddOp,
+            "ref");
+  }
+}
+
 // Where integers have no masked vectors the ends of loops are scalars, whose lowest value is no power of two.
 TEST(Integers, ModByTheLowestIsExactForScalars) {
   for (const DType dtype : kIntegers) {

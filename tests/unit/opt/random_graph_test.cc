@@ -103,6 +103,7 @@ TEST(RandomGraphs, PassesMeanTheSame) {
   constexpr Row kPasses[] = {{"simplify", Simplify},
                              {"cse", Cse},
                              {"hoist_weights", [](const ir::Graph& graph) { return HoistWeights(graph); }},
+                             {"short_sums", ShortSums},
                              {"dce", Dce}};
   for (uint64_t seed = 1001; seed <= 1000 + kSeeds; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
