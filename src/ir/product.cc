@@ -1,11 +1,21 @@
 #include "ir/product.h"
 
 #include "base/block_format.h"
+#include "ir/spelled_out.h"
+#include "ir/window.h"
 
 namespace quern::ir {
 namespace {
 
 constexpr int64_t kShortSum = 4;
+
+// Whether it is windows of an image, of which products read what they need.
+bool IsWindows(const Graph& graph, Value value) {
+  int n = value.node;
+  while (IsReshape(graph, graph.node(n)) || IsCast(graph.node(n)) || PermutationOf(graph.node(n)) != nullptr)
+    n = graph.node(n).inputs[0].node;
+  return IsWindow(graph.node(n));
+}
 
 }  // namespace
 
@@ -18,7 +28,8 @@ bool IsShortSum(const Graph& graph, const Node& node) {
   const bool whole = a.dtype == DType::kF32 || a.dtype == DType::kF64;
   const Extent& k = a.dims.back();
   return IsFloat(a.dtype) && a.dtype == b.dtype && k.is_constant() && k.constant() > 0 &&
-         k.constant() <= (whole ? kShortSum : 1);
+         k.constant() <= (whole ? kShortSum : 1) && !IsWindows(graph, node.inputs[0]) &&
+         !IsWindows(graph, node.inputs[1]);
 }
 
 bool Multiplies(DType activation, DType weight) {

@@ -80,6 +80,7 @@ class Fuser {
   void JoinGroups() {
     for (const family::Family& family : options_.families) {
       if (family.growth.siblings) JoinSiblings(family);
+      if (family.growth.sources) TakeWindows(family);
       if (family.growth.readers) TakeReaders(family);
     }
     for (const family::Family& family : options_.families) {
@@ -98,6 +99,19 @@ class Fuser {
       if (!IsRootOf(n, family)) continue;
       const auto [it, fresh] = first.emplace(Node(n).inputs[0], n);
       if (!fresh && !groups_.TryJoin(groups_.Of(it->second), groups_.Of(n))) it->second = n;
+    }
+  }
+
+  // Before readers: one that reads the image too, as a residual does, would keep the windows out, which are many times
+  // what it would save.
+  void TakeWindows(const family::Family& family) {
+    for (int n = 0; n < Size(); ++n) {
+      if (!IsRootOf(n, family)) continue;
+      for (const int source : groups_.Sources(groups_.Of(n))) {
+        if (!IsMap(source)) continue;
+        const int made = groups_.Members(source).nodes().back();
+        if (JoinWindows(made)) groups_.TryJoin(groups_.Of(n), groups_.Of(made));
+      }
     }
   }
 

@@ -214,6 +214,26 @@ TEST(Convolutions, OfAnImageThatOthersReadToo) {
               {{}});
 }
 
+// The image is a residual, and windows are those of two convolutions and of a pool.
+TEST(Convolutions, OfAnImageThatIsAResidual) {
+  for (const char* const groups : {"1", "4", "12"}) {
+    ExpectRight(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 12, 9, 19]
+  %1 = Param() {name = "w"} : f32[12, $k, 3, 3]
+  %2 = Param() {name = "v"} : f32[12, $k, 3, 3]
+  %3 = Conv(%0, %1) {groups = $g, pads = [1, 1, 1, 1]} : f32[2, 12, 9, 19]
+  %4 = Add(%3, %0) : f32[2, 12, 9, 19]
+  %5 = Conv(%0, %2) {groups = $g, pads = [1, 1, 1, 1]} : f32[2, 12, 9, 19]
+  %6 = Mul(%4, %5) : f32[2, 12, 9, 19]
+  %7 = Pool(%0) {kind = "mean", kernel = [3, 3], pads = [1, 1, 1, 1]} : f32[2, 12, 9, 19]
+  %8 = Add(%6, %7) : f32[2, 12, 9, 19]
+  return %8
+})",
+                                    {{"$g", groups}, {"$k", std::to_string(12 / std::stoi(groups))}}),
+                {{}});
+  }
+}
+
 // Two of one image share its rows; a product of what is turned has none of them.
 TEST(Convolutions, OfOneImage) {
   ExpectRight(R"(graph g {

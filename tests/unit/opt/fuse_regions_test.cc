@@ -200,6 +200,34 @@ TEST(FuseRegions, WindowsDoNotSlideOverWhatIsJoinedOrRepeated) {
   }
 }
 
+// No Window is memory, whoever else reads the image: a residual, another convolution, a pool.
+TEST(FuseRegions, WindowsAreReadOnTheWay) {
+  for (const int groups : {1, 8}) {
+    const std::string conv = absl::StrCat("{groups = ", groups, ", pads = [1, 1, 1, 1]} : f32[1, 8, 14, 11]");
+    for (const std::string& others :
+         {absl::StrCat("%4 = Add(%3, %0) : f32[1, 8, 14, 11]"),
+          absl::StrCat("%4 = Conv(%0, %2) ", conv, "  %5 = Mul(%3, %4) : f32[1, 8, 14, 11]"),
+          absl::StrCat("%4 = Pool(%0) {kind = \"mean\", kernel = [3, 3], pads = [1, 1, 1, 1]} "
+                       ": f32[1, 8, 14, 11]  %5 = Mul(%3, %4) : f32[1, 8, 14, 11]")}) {
+      const std::string text =
+          absl::StrReplaceAll(absl::StrCat(R"(graph g {
+  %0 = Input() {name = "x"} : f32[1, 8, 14, 11]
+  %1 = Param() {name = "w"} : f32[8, $k, 3, 3]
+  %2 = Param() {name = "v"} : f32[8, $k, 3, 3]
+  %3 = Conv(%0, %1) )",
+                                           conv, "\n  ", absl::StrReplaceAll(others, {{"  ", "\n  "}}), "\n  return ",
+                                           others.find("%5") == std::string::npos ? "%4" : "%5", "\n}"),
+                              {{"$k", absl::StrCat(8 / groups)}});
+      SCOPED_TRACE(text);
+      for (const std::string& region : Regions(Fused(Prepared(Parsed(text))))) {
+        const bool alone = region.find("Window") != std::string::npos && region.find("MatMul") == std::string::npos &&
+                           region.find("Reduce") == std::string::npos;
+        EXPECT_FALSE(alone) << region;
+      }
+    }
+  }
+}
+
 TEST(FuseRegions, JoinsStandAtThePlaceOfTheResult) {
   EXPECT_THAT(RegionsOf(R"(graph g {
   %0 = Input() {name = "x"} : f32[5, 13]

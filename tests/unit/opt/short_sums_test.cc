@@ -44,6 +44,24 @@ TEST(ShortSums, OfARightSideOfRows) {
   EXPECT_THAT(after, ::testing::HasSubstr("%2 = Transpose(%1) {perm = [1, 0]} : f64[3, 7]\n  %3 = Cast(%2)"));
 }
 
+// Convolutions of three taps read their windows on the way.
+TEST(ShortSums, NotOfWindows) {
+  for (const bool last : {false, true}) {
+    const StatusOr<ir::Graph> graph = ExpandComposites(Parsed(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : f32[1, $x]
+  %1 = Input() {name = "w"} : f32[5, 1, 3]
+  %2 = Conv(%0, %1) {groups = $g, channels_last = $l} : f32[1, $y]
+  return %2
+})",
+                                                                                  {{"$x", last ? "17, 1" : "5, 17"},
+                                                                                   {"$y", last ? "15, 5" : "5, 15"},
+                                                                                   {"$g", last ? "1" : "5"},
+                                                                                   {"$l", last ? "true" : "false"}})));
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    EXPECT_THAT(After(ShortSums, ir::Print(*graph)), ::testing::HasSubstr("MatMul"));
+  }
+}
+
 TEST(ShortSums, OfFloatsAloneAndHalvesOfOneTerm) {
   for (const auto& [x, w, y, k] : {std::tuple("f32", "f32", "f32", "5"),
                                    {"i32", "i32", "i32", "1"},
