@@ -53,21 +53,22 @@ class LineKernels {
     return outer;
   }
 
-  // Lines of a bundle: a few cache lines of each row at least, and enough bundles for every core; a whole row where
-  // splitting makes the chunks.
+  // Lines of a bundle: a few cache lines of each row at least, more of rows that are gone through once, which stream
+  // through caches that would keep the others; and enough bundles for every core. A whole row where splitting makes the
+  // chunks.
   void ChooseWidth() {
     const int64_t lines = Across();
     const int64_t outer = std::max<int64_t>(1, BoundedElements(plan_.ExtentsOf(Outer()), view_.ranges));
     const bool wide = IsReadOnce() && CanSplit() && length_ <= kLongestWide;
     const int64_t bundles = wide ? 1 : std::max<int64_t>(1, 32 / outer);
-    width_ = std::clamp<int64_t>((lines / bundles + 15) / 16 * 16, 64, kWidest);
+    width_ = std::clamp<int64_t>((lines / bundles + 15) / 16 * 16, HasOneLevel() ? 256 : 64, kWidest);
     width_ = std::min(width_, std::max<int64_t>(16, (std::min(lines, kWidest) + 15) / 16 * 16));
   }
 
   // What is read again, for another fold or for what is computed from one, is best in bundles that a cache holds.
-  bool IsReadOnce() const {
-    return !HasLineResults() &&
-           std::all_of(view_.nodes().begin(), view_.nodes().end(), [&](int n) { return plan_.level[n] <= 1; });
+  bool IsReadOnce() const { return !HasLineResults() && HasOneLevel(); }
+  bool HasOneLevel() const {
+    return std::all_of(view_.nodes().begin(), view_.nodes().end(), [&](int n) { return plan_.level[n] <= 1; });
   }
 
   // Whether lines are long enough, and such, that parts of them can be folded by themselves. Of lines of any length
