@@ -73,9 +73,8 @@ def _sampling(options: Mapping[str, Any]) -> _quern.SamplingOptions:
 
 
 class Sampler:
-    """Draws tokens from logits: temperature, top_k, top_p, min_p, typical_p, seed, repeat_penalty, frequency_penalty,
-    presence_penalty, penalty_last, logit_bias, mirostat_tau, mirostat_eta, grammar (docs/text.md). Without options: the
-    most likely one."""
+    """Draws tokens from logits: temperature, top_k, top_p, seed, logit_bias, grammar and the others of docs/text.md, by
+    the names of quern/sampling.h. Without options: the most likely one."""
 
     def __init__(self, tokenizer: Optional[Tokenizer] = None, **options: Any) -> None:
         self._sampler = _quern.Sampler.make(_sampling(options), tokenizer and tokenizer._tokenizer)

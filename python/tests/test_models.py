@@ -43,6 +43,9 @@ def test_steps(session):
         session.load(saved[:-1])
     with pytest.raises(TypeError):
         next(session.generate("1", heat=1))
+    with pytest.raises(quern.QuernError, match="typical_p 2 is not a number in"):
+        quern.Sampler(typical_p=2)
+    assert quern.Sampler(temperature=1, top_k=1, penalty_last=3).draw(last) == first
 
 
 def test_adapters(addition):

@@ -165,6 +165,14 @@ std::vector<Field> FieldsOf(Options& options) {
           {"context", &options.context},   {"lora", &options.lora}};
 }
 
+std::vector<Field> FieldsOf(SamplingOptions& options) {
+  std::vector<Field> fields = {
+      {"seed", &options.seed}, {"logit_bias", &options.logit_bias}, {"grammar", &options.grammar}};
+  for (const SamplingNumber& number : SamplingNumbers())
+    fields.push_back({number.name, std::visit([&](auto place) -> Place { return &(options.*place); }, number.member)});
+  return fields;
+}
+
 quern_error* ReadAttributes(const char* function, const char* text, std::vector<Attribute>* attributes) {
   if (text == nullptr) return nullptr;
   Json object;

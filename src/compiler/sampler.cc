@@ -16,24 +16,8 @@ struct Sampler::State {
 
 namespace {
 
-SampleOptions OptionsOf(const SamplingOptions& o) {
-  return {.temperature = o.temperature,
-          .top_k = o.top_k,
-          .top_p = o.top_p,
-          .seed = o.seed,
-          .min_p = o.min_p,
-          .typical_p = o.typical_p,
-          .repeat_penalty = o.repeat_penalty,
-          .frequency_penalty = o.frequency_penalty,
-          .presence_penalty = o.presence_penalty,
-          .penalty_last = o.penalty_last,
-          .logit_bias = o.logit_bias,
-          .mirostat_tau = o.mirostat_tau,
-          .mirostat_eta = o.mirostat_eta};
-}
-
 Status Check(const SamplingOptions& options) {
-  QUERN_RETURN_IF_ERROR(CheckSampleOptions(OptionsOf(options)));
+  QUERN_RETURN_IF_ERROR(CheckSamplingOptions(options));
   return options.grammar.empty() ? absl::OkStatus() : grammar::Grammar::Parse(options.grammar).status();
 }
 
@@ -49,7 +33,7 @@ Result<void> CheckSampling(const SamplingOptions& options) { return compiler::To
 
 Result<Sampler> Sampler::Make(const SamplingOptions& options, const Tokenizer* tokenizer) {
   const auto failed = [](const Status& status) { return Result<Sampler>::Failed(compiler::ErrorOf(status)); };
-  if (const Status ok = CheckSampleOptions(OptionsOf(options)); !ok.ok()) return failed(ok);
+  if (const Status ok = CheckSamplingOptions(options); !ok.ok()) return failed(ok);
   std::unique_ptr<Constraint> constraint;
   if (!options.grammar.empty()) {
     if (tokenizer == nullptr)
@@ -59,14 +43,13 @@ Result<Sampler> Sampler::Make(const SamplingOptions& options, const Tokenizer* t
     constraint = *std::move(made);
   }
   Sampler sampler(SamplingOptions{});
-  sampler.state_ = std::make_unique<State>(State{TokenSampler(OptionsOf(options), std::move(constraint))});
+  sampler.state_ = std::make_unique<State>(State{TokenSampler(options, std::move(constraint))});
   return sampler;
 }
 
 Sampler::Sampler(const SamplingOptions& options)
-    : state_(std::make_unique<State>(
-          State{TokenSampler(CheckSampleOptions(OptionsOf(options)).ok() ? OptionsOf(options) : SampleOptions{}),
-                !options.grammar.empty()})) {}
+    : state_(std::make_unique<State>(State{
+          TokenSampler(CheckSamplingOptions(options).ok() ? options : SamplingOptions{}), !options.grammar.empty()})) {}
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 Sampler::~Sampler() = default;

@@ -13,13 +13,12 @@ constexpr const Stage* kOnProbabilities[] = {&kTypicalP, &kTopP, &kMinP};
 
 }  // namespace
 
-Status CheckSampleOptions(const SampleOptions& options) {
-  if (!(options.temperature >= 0) || std::isinf(options.temperature)) {
-    return absl::InvalidArgumentError(absl::StrFormat("a temperature of %g is not 0 or more", options.temperature));
+Status CheckSamplingOptions(const SamplingOptions& options) {
+  for (const SamplingNumber& number : SamplingNumbers()) {
+    if (const double value = number.Of(options); !number.range.Holds(value))
+      return absl::InvalidArgumentError(absl::StrFormat("%s %g is not %s", number.name, value, number.range.Text()));
   }
-  for (const Stage* stage : kOnLogits) QUERN_RETURN_IF_ERROR(stage->check(options));
-  for (const Stage* stage : kOnProbabilities) QUERN_RETURN_IF_ERROR(stage->check(options));
-  return Mirostat::Check(options);
+  return CheckLogitBias(options);
 }
 
 double TokenSampler::Uniform() {

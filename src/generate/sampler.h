@@ -18,15 +18,15 @@
 
 namespace quern {
 
-// Ok, or which option is out of range: a temperature below 0 or not finite, or what a stage refuses.
-Status CheckSampleOptions(const SampleOptions& options);
+// Ok, or which option is out of range.
+Status CheckSamplingOptions(const SamplingOptions& options);
 
 // NaN and minus infinity are never chosen; when there is nothing else, the result is 0. Not thread-safe: the counter of
 // draws moves on with each call at a temperature above 0, and the tokens that penalties look back on with every call.
 class TokenSampler {
  public:
-  // Precondition: CheckSampleOptions(options) is ok.
-  explicit TokenSampler(const SampleOptions& options, std::unique_ptr<Constraint> constraint = nullptr)
+  // Precondition: CheckSamplingOptions(options) is ok.
+  explicit TokenSampler(const SamplingOptions& options, std::unique_ptr<Constraint> constraint = nullptr)
       : options_(options), mirostat_(options), constraint_(std::move(constraint)) {}
   // Precondition: logits are not empty. Errors: with a constraint, its own, and kFailedPrecondition where the logits of
   // what may come are NaN or minus infinity all.
@@ -57,7 +57,7 @@ class TokenSampler {
   void Gather(std::span<const float> logits, const TokenMask* allowed = nullptr);
   int32_t Pick();  // one of candidates_
 
-  SampleOptions options_;
+  SamplingOptions options_;
   Mirostat mirostat_;
   std::unique_ptr<Constraint> constraint_;
   uint64_t draws_ = 0;

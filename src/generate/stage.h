@@ -1,5 +1,6 @@
 // The stages between logits and a draw. Each is a file of src/generate/stages, with its formula and source, and a row
-// of the table in sampler.cc, which says in which order they come:
+// of the table in sampler.cc, which says in which order they come; the numbers that it goes by are rows of
+// sampling_numbers.cc:
 //
 //   logit_bias, penalties            change logits
 //   top_k                            on logits
@@ -13,28 +14,12 @@
 
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "quern/sampling.h"
 
 namespace quern {
-
-struct SampleOptions {
-  double temperature = 0;  // 0: the most likely token
-  int top_k = 0;           // 0: all
-  double top_p = 1;        // 1: all
-  uint64_t seed = 0;
-  double min_p = 0;              // 0: all
-  double typical_p = 1;          // 1: all
-  double repeat_penalty = 1;     // 1: none
-  double frequency_penalty = 0;  // 0: none
-  double presence_penalty = 0;   // 0: none
-  int penalty_last = 64;         // tokens that the penalties look back on; -1: all
-  std::vector<std::pair<int32_t, float>> logit_bias = {};
-  double mirostat_tau = 0;    // bits a token; 0: none
-  double mirostat_eta = 0.1;  // how fast it follows
-};
 
 struct Candidate {
   int32_t id;
@@ -48,13 +33,10 @@ inline bool Before(const Candidate& a, const Candidate& b) {
 }
 
 struct Stage {
-  const char* name;
-  // Ok, or which option is out of range.
-  Status (*check)(const SampleOptions& options);
-  bool (*active)(const SampleOptions& options);
+  bool (*active)(const SamplingOptions& options);
   // Precondition: active, candidates are not empty, in any order. `history`: the tokens so far, the last one last.
   // Stages on probabilities find the weights filled in.
-  void (*apply)(const SampleOptions& options, std::span<const int32_t> history, std::vector<Candidate>& candidates);
+  void (*apply)(const SamplingOptions& options, std::span<const int32_t> history, std::vector<Candidate>& candidates);
 };
 
 extern const Stage kLogitBias;
@@ -63,5 +45,8 @@ extern const Stage kTopK;
 extern const Stage kTypicalP;
 extern const Stage kTopP;
 extern const Stage kMinP;
+
+// Ok, or which bias makes no sense: what of the options is no number, and has no range in SamplingNumbers().
+Status CheckLogitBias(const SamplingOptions& options);
 
 }  // namespace quern

@@ -21,15 +21,6 @@ const Json* Find(const Json& object, const char* field) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-StatusOr<double> Number(const Json& object, const char* field, double low, double high, double otherwise) {
-  const Json* value = Find(object, field);
-  if (value == nullptr) return otherwise;
-  if (!value->is_number()) return Wrong(field, "a number");
-  const double number = value->get<double>();
-  if (!(number >= low && number <= high)) return Wrong(field, absl::StrFormat("a number in %g..%g", low, high));
-  return number;
-}
-
 StatusOr<int64_t> Whole(const Json& object, const char* field, int64_t low, int64_t high, int64_t otherwise) {
   const Json* value = Find(object, field);
   if (value == nullptr) return otherwise;
@@ -209,18 +200,25 @@ Status ReadBias(const Json& object, SamplingOptions& sampling) {
   return absl::OkStatus();
 }
 
+// Where OpenAI's interface allows less than SamplingNumbers().
+struct Narrower {
+  std::string_view name;
+  SamplingRange range;
+};
+constexpr Narrower kNarrower[] = {{"frequency_penalty", {-2, 2}}, {"presence_penalty", {-2, 2}}};
+
 Status ReadSampling(const Json& object, int64_t default_tokens, Request& request) {
   SamplingOptions& sampling = request.sampling;
-  QUERN_ASSIGN(sampling.temperature, Number(object, "temperature", 0, 100, 1));
-  QUERN_ASSIGN(sampling.top_p, Number(object, "top_p", 1e-6, 1, 1));
-  QUERN_ASSIGN(sampling.min_p, Number(object, "min_p", 0, 1, 0));
-  QUERN_ASSIGN(sampling.mirostat_tau, Number(object, "mirostat_tau", 0, 100, 0));
-  QUERN_ASSIGN(sampling.mirostat_eta, Number(object, "mirostat_eta", 0, 1, 0.1));
-  QUERN_ASSIGN(const int64_t top_k, Whole(object, "top_k", 0, INT32_MAX, 0));
-  sampling.top_k = static_cast<int>(top_k);
-  QUERN_ASSIGN(sampling.frequency_penalty, Number(object, "frequency_penalty", -2, 2, 0));
-  QUERN_ASSIGN(sampling.presence_penalty, Number(object, "presence_penalty", -2, 2, 0));
-  QUERN_ASSIGN(sampling.repeat_penalty, Number(object, "repeat_penalty", 0.01, 100, 1));
+  sampling.temperature = 1;  // OpenAI's
+  for (const SamplingNumber& number : SamplingNumbers()) {
+    const Json* value = Find(object, number.name);
+    if (value == nullptr) continue;
+    const auto narrower = std::ranges::find(kNarrower, std::string_view(number.name), &Narrower::name);
+    const SamplingRange& range = narrower == std::end(kNarrower) ? number.range : narrower->range;
+    if (!(range.whole ? value->is_number_integer() : value->is_number()) || !range.Holds(value->get<double>()))
+      return Wrong(number.name, range.Text());
+    number.Set(sampling, value->get<double>());
+  }
   QUERN_ASSIGN(const int64_t seed, Whole(object, "seed", INT64_MIN, INT64_MAX, 0));
   sampling.seed = static_cast<uint64_t>(seed);
   const char* tokens = Find(object, "max_completion_tokens") != nullptr ? "max_completion_tokens" : "max_tokens";

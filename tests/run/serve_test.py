@@ -142,6 +142,9 @@ def test_forms(server):
     else:
         expect(said["text"].startswith("{"), said)
     test_logprobs(server, body)
+    every = {"top_k": 5, "top_p": 0.9, "min_p": 0.1, "typical_p": 0.9, "repeat_penalty": 1.1, "penalty_last": 3,
+             "frequency_penalty": 0.1, "presence_penalty": 0.1, "mirostat_tau": 2, "mirostat_eta": 0.2}
+    expect(server.complete(dict(body, temperature=1.5, **every)), "every number of sampling is taken")
     for seed in (3, 4):
         drawn = [server.complete(dict(body, temperature=1.5, seed=seed)) for _ in range(2)]
         expect(drawn[0] == drawn[1], "the same seed, the same text")
@@ -153,7 +156,11 @@ def test_refusals(server):
         (b"{", "no JSON"), (b"[]", "no JSON object"), (b"[" * 100000, "nested too deeply"), (b"\xff\xfe", "no JSON"),
         ({}, "prompt: "), (dict(good, max_tokens=0), "max_tokens: "), (dict(good, max_tokens="3"), "max_tokens: "),
         (dict(good, max_tokens=1e300), "max_tokens: "), (dict(good, temperature=-1), "temperature: "),
-        (dict(good, top_p=0), "top_p: "), (dict(good, stop=3), "stop: "), (dict(good, stop=["a"] * 99), "stop: "),
+        (dict(good, top_p=0), "top_p: a number in (0, 1]"), (dict(good, frequency_penalty=3), "in [-2, 2]"),
+        (dict(good, typical_p=2), "typical_p: "), (dict(good, penalty_last=-2), "a whole number from -1 on"),
+        (dict(good, penalty_last=2.0), "penalty_last: "), (dict(good, top_k=1e300), "top_k: "),
+        (dict(good, top_k=2**31), "top_k: "), (dict(good, min_p="1"), "min_p: "),
+        (dict(good, stop=3), "stop: "), (dict(good, stop=["a"] * 99), "stop: "),
         (dict(good, n=2), "n: "), (dict(good, logprobs=21), "logprobs: "), (dict(good, logprobs=-1), "logprobs: "),
         (dict(good, logprobs=True), "logprobs: "), (dict(good, logit_bias={"x": 1}), "logit_bias"),
         (dict(good, logit_bias={"1": 1e9}), "logit_bias"), (dict(good, prompt=[99999999]), "out of range"),

@@ -9,7 +9,7 @@
 
 class SamplingArguments {
  public:
-  // --tokens, those of the samplers and of grammars, --seed and --stop.
+  // --tokens, those of SamplingNumbers() and of grammars, --seed and --stop.
   explicit SamplingArguments(CLI::App& verb, int tokens);
   // What they say; with `--seed random`, a seed of the system's. Error: an option that makes no sense.
   quern::Result<quern::SamplingOptions> Get() const;

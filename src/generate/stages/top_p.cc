@@ -7,13 +7,7 @@
 namespace quern {
 namespace {
 
-Status Check(const SampleOptions& options) {
-  if (!(options.top_p > 0 && options.top_p <= 1))
-    return absl::InvalidArgumentError(absl::StrFormat("top_p %g is not in (0, 1]", options.top_p));
-  return absl::OkStatus();
-}
-
-void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
+void Apply(const SamplingOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
   std::sort(candidates.begin(), candidates.end(), Before);
   double total = 0, reached = 0;
   for (const Candidate& candidate : candidates) total += candidate.weight;
@@ -24,6 +18,6 @@ void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<C
 
 }  // namespace
 
-constexpr Stage kTopP = {"top_p", Check, [](const SampleOptions& o) { return o.top_p < 1; }, Apply};
+constexpr Stage kTopP = {[](const SamplingOptions& o) { return o.top_p < 1; }, Apply};
 
 }  // namespace quern

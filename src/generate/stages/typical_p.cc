@@ -9,13 +9,7 @@
 namespace quern {
 namespace {
 
-Status Check(const SampleOptions& options) {
-  if (!(options.typical_p > 0 && options.typical_p <= 1))
-    return absl::InvalidArgumentError(absl::StrFormat("typical_p %g is not in (0, 1]", options.typical_p));
-  return absl::OkStatus();
-}
-
-void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
+void Apply(const SamplingOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
   std::sort(candidates.begin(), candidates.end(), Before);  // sums are in this order
   double total = 0, entropy = 0;
   for (const Candidate& candidate : candidates) total += candidate.weight;
@@ -41,6 +35,6 @@ void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<C
 
 }  // namespace
 
-constexpr Stage kTypicalP = {"typical_p", Check, [](const SampleOptions& o) { return o.typical_p < 1; }, Apply};
+constexpr Stage kTypicalP = {[](const SamplingOptions& o) { return o.typical_p < 1; }, Apply};
 
 }  // namespace quern

@@ -23,7 +23,7 @@ TEST(Philox, MatchesTheRandom123Vectors) {
 }
 
 // How often each id is drawn.
-std::vector<int> Frequencies(const SampleOptions& options, const std::vector<float>& logits, int draws) {
+std::vector<int> Frequencies(const SamplingOptions& options, const std::vector<float>& logits, int draws) {
   TokenSampler sampler(options);
   std::vector<int> counts(logits.size());
   for (int i = 0; i < draws; ++i) ++counts[sampler.Next(logits)];
@@ -45,11 +45,11 @@ TEST(TokenSampler, NothingToChooseFromGivesTheFirst) {
 }
 
 TEST(TokenSampler, OptionsAreChecked) {
-  EXPECT_TRUE(CheckSampleOptions({}).ok());
-  EXPECT_EQ(CheckSampleOptions({.temperature = -1}).message(), "a temperature of -1 is not 0 or more");
-  EXPECT_EQ(CheckSampleOptions({.temperature = NAN}).message(), "a temperature of nan is not 0 or more");
-  EXPECT_EQ(CheckSampleOptions({.top_k = -3}).message(), "top_k -3 is negative");
-  EXPECT_EQ(CheckSampleOptions({.top_p = 0}).message(), "top_p 0 is not in (0, 1]");
+  EXPECT_TRUE(CheckSamplingOptions({}).ok());
+  EXPECT_EQ(CheckSamplingOptions({.temperature = -1}).message(), "temperature -1 is not a number from 0 on");
+  EXPECT_EQ(CheckSamplingOptions({.temperature = NAN}).message(), "temperature nan is not a number from 0 on");
+  EXPECT_EQ(CheckSamplingOptions({.top_k = -3}).message(), "top_k -3 is not a whole number from 0 on");
+  EXPECT_EQ(CheckSamplingOptions({.top_p = 0}).message(), "top_p 0 is not a number in (0, 1]");
 }
 
 TEST(TokenSampler, FrequenciesFollowTheSoftmax) {
@@ -102,7 +102,7 @@ TEST(TokenSampler, InfiniteLogitsShareEverything) {
 }
 
 // Every step by its definition, on probabilities alone, with nothing that the stages share.
-std::map<int32_t, double> ByDefinition(const SampleOptions& o, const std::vector<int32_t>& history,
+std::map<int32_t, double> ByDefinition(const SamplingOptions& o, const std::vector<int32_t>& history,
                                        const std::vector<float>& row) {
   std::map<int32_t, double> z;
   for (size_t i = 0; i < row.size(); ++i) z[static_cast<int32_t>(i)] = row[i];
@@ -177,7 +177,7 @@ TEST(TokenSampler, EveryStageIsItsDefinition) {
     // Distinct logits: where floats round to equals, which of them stays is another test's.
     for (size_t i = 0; i < row.size(); ++i)
       row[i] = static_cast<float>(8 * uniform() - 4) + static_cast<float>(i) * 1e-4f;
-    SampleOptions options = {.temperature = 0.3 + 2 * uniform()};
+    SamplingOptions options = {.temperature = 0.3 + 2 * uniform()};
     const auto maybe = [&] { return random() % 3 == 0; };
     if (maybe()) options.top_k = static_cast<int>(1 + random() % 12);
     if (maybe()) options.top_p = 0.05 + 0.9 * uniform();
@@ -191,7 +191,7 @@ TEST(TokenSampler, EveryStageIsItsDefinition) {
     if (maybe()) options.logit_bias = {{static_cast<int32_t>(random() % row.size()), static_cast<float>(uniform())}};
     std::vector<int32_t> history(random() % 9);
     for (int32_t& id : history) id = static_cast<int32_t>(random() % row.size());
-    ASSERT_TRUE(CheckSampleOptions(options).ok());
+    ASSERT_TRUE(CheckSamplingOptions(options).ok());
     TokenSampler sampler(options);
     sampler.Observe(history);
     std::map<int32_t, double> got;
@@ -246,15 +246,16 @@ TEST(TokenSampler, ABiasBans) {
 }
 
 TEST(TokenSampler, StagesCheckTheirOptions) {
-  const auto says = [](const SampleOptions& options) { return std::string(CheckSampleOptions(options).message()); };
-  EXPECT_EQ(says({.min_p = 1.5}), "min_p 1.5 is not in [0, 1]");
-  EXPECT_EQ(says({.typical_p = 0}), "typical_p 0 is not in (0, 1]");
-  EXPECT_EQ(says({.repeat_penalty = 0}), "a repeat penalty of 0 is not above 0");
-  EXPECT_EQ(says({.frequency_penalty = NAN}), "a penalty of nan is no finite number");
-  EXPECT_EQ(says({.penalty_last = -2}), "penalties on the last -2 tokens make no sense; -1 is all");
+  const auto says = [](const SamplingOptions& options) { return std::string(CheckSamplingOptions(options).message()); };
+  EXPECT_EQ(says({.min_p = 1.5}), "min_p 1.5 is not a number in [0, 1]");
+  EXPECT_EQ(says({.typical_p = 0}), "typical_p 0 is not a number in (0, 1]");
+  EXPECT_EQ(says({.repeat_penalty = 0}), "repeat_penalty 0 is not a number above 0");
+  EXPECT_EQ(says({.frequency_penalty = NAN}), "frequency_penalty nan is not a finite number");
+  EXPECT_EQ(says({.penalty_last = -2}), "penalty_last -2 is not a whole number from -1 on");
   EXPECT_EQ(says({.logit_bias = {{3, INFINITY}}}), "the bias inf of token 3 is no finite number");
-  EXPECT_EQ(says({.mirostat_tau = -1}), "a mirostat_tau of -1 is not 0 or more");
-  EXPECT_EQ(says({.mirostat_eta = 1.5}), "mirostat_eta 1.5 is not in [0, 1]");
+  EXPECT_EQ(says({.mirostat_tau = -1}), "mirostat_tau -1 is not a number from 0 on");
+  EXPECT_EQ(says({.mirostat_eta = 1.5}), "mirostat_eta 1.5 is not a number in [0, 1]");
+  EXPECT_EQ(says({.repeat_penalty = INFINITY}), "repeat_penalty inf is not a number above 0");
   EXPECT_EQ(says({.logit_bias = {{-3, 1}}}), "a bias is on token -3, which there is not");
 }
 
