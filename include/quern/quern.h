@@ -191,17 +191,18 @@ class Session {
 };
 
 // Whether the options make sense: numbers in the ranges of SamplingNumbers(), a bias that is no NaN and not above all
-// numbers on an id of 0 or more, a grammar without mistakes. Else kInvalid, with line and column in a grammar;
-// kResource for one beyond the limits.
+// numbers on an id of 0 or more, no empty text in dry_breakers, a grammar without mistakes. Else kInvalid, with line
+// and column in a grammar; kResource for one beyond the limits.
 Result<void> CheckSampling(const SamplingOptions& options);
 
 // Draws tokens from logits. The same seed and the same logits in the same order give the same tokens, on any machine.
 class Sampler {
  public:
-  // Errors: those of CheckSampling; kInvalid, a grammar without the tokenizer whose tokens are drawn, or one that has
-  // no end token.
+  // Errors: those of CheckSampling; kInvalid, options that need the tokenizer whose tokens are drawn without it, or a
+  // grammar with one that has no end token.
   static Result<Sampler> Make(const SamplingOptions& options, const Tokenizer* tokenizer = nullptr);
-  // Options that CheckSampling refuses draw the most likely token; with a grammar, none is drawn: it takes Make.
+  // Options that CheckSampling refuses draw the most likely token; with those that need a tokenizer none is drawn:
+  // they take Make.
   explicit Sampler(const SamplingOptions& options);
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;

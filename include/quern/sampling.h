@@ -18,9 +18,9 @@
 
 namespace quern {
 
-// The steps come in this order: bias, penalties, top_k, then on probabilities at the temperature typical_p, top_p,
-// min_p, Mirostat; formulas and sources are in docs/text.md, ranges in SamplingNumbers(). The defaults leave every step
-// out.
+// The steps come in this order: bias, penalties, DRY, top_n_sigma, top_k, temperature, then on probabilities at that
+// typical_p, top_p, min_p, XTC, Mirostat; formulas and sources are in docs/text.md, ranges in SamplingNumbers(). The
+// defaults leave every step out.
 struct SamplingOptions {
   double temperature = 0;  // logits are divided by it; 0: the most likely token
   int top_k = 0;           // draw from this many of the most likely; 0: all
@@ -40,9 +40,30 @@ struct SamplingOptions {
   // token, which mirostat_eta says how fast to correct; 0: from all.
   double mirostat_tau = 0;
   double mirostat_eta = 0.1;
+  // Draw from those whose logit is at most this many standard deviations of the logits below the largest; 0: all.
+  double top_n_sigma = 0;
+  // With this probability leave out all tokens of at least the probability xtc_threshold but the least likely of them.
+  double xtc_probability = 0;
+  double xtc_threshold = 0.1;
+  // Of a token that would be the next of a repetition of n tokens, dry_multiplier * dry_base^(n - dry_allowed_length)
+  // is taken off where n is at least dry_allowed_length; 0: not. Repetitions are looked for in the last
+  // dry_penalty_last tokens (-1: all; the prompt's count), and end at tokens that hold one of the texts dry_breakers,
+  // none of which is empty.
+  double dry_multiplier = 0;
+  double dry_base = 1.75;
+  int dry_allowed_length = 2;
+  int dry_penalty_last = -1;
+  std::vector<std::string> dry_breakers = {"\n", ":", "\"", "*"};
+  // The temperature, where it is above 0, is up to dynatemp_range lower where the model is sure, and higher where it is
+  // not: by the entropy of its distribution, as a part of the greatest, to the power dynatemp_exponent; 0: as it is.
+  double dynatemp_range = 0;
+  double dynatemp_exponent = 1;
   // Rules that the text has to follow, in the language of docs/text.md; "": any text. What it does not allow is never
   // drawn, and its end is where an end token is allowed: Sampler::Make.
   std::string grammar = {};
+
+  // Whether Sampler::Make needs the tokenizer whose tokens are drawn: for a grammar, or for the breakers of DRY.
+  bool needs_tokenizer() const { return !grammar.empty() || (dry_multiplier > 0 && !dry_breakers.empty()); }
 };
 
 // Numbers from `low` to `high`, both included, but for `low` where it is `above`. Never NaN nor infinity, which as a

@@ -81,7 +81,9 @@ void BindModels(nb::module_& m) {
   sampling.def(nb::init<>())
       .def_rw("seed", &SamplingOptions::seed)
       .def_rw("logit_bias", &SamplingOptions::logit_bias)
-      .def_rw("grammar", &SamplingOptions::grammar);
+      .def_rw("dry_breakers", &SamplingOptions::dry_breakers)
+      .def_rw("grammar", &SamplingOptions::grammar)
+      .def("_needs_tokenizer", &SamplingOptions::needs_tokenizer);
   for (const SamplingNumber& number : SamplingNumbers())
     std::visit([&](auto place) { sampling.def_rw(number.name, place); }, number.member);
   nb::class_<Sampler>(m, "Sampler")

@@ -149,8 +149,7 @@ quern_error* quern_token_sampler_new(const char* options, const quern_session* s
     return nullptr;
   }
   const quern::Result<quern::Tokenizer> tokenizer = SessionOf(session)->tokenizer();
-  const bool needed = !read.grammar.empty();
-  if (needed && !tokenizer.ok()) return Failed(tokenizer.details());
+  if (read.needs_tokenizer() && !tokenizer.ok()) return Failed(tokenizer.details());
   quern::Result<quern::Sampler> made = quern::Sampler::Make(read, tokenizer.ok() ? &*tokenizer : nullptr);
   if (!made.ok()) return Failed(made.details());
   *sampler = new quern_token_sampler{std::move(*made)};

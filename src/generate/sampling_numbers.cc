@@ -11,8 +11,8 @@ namespace {
 
 using Options = SamplingOptions;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity(), kMostWhole = std::numeric_limits<int>::max();
-constexpr SamplingRange kFinite = {-kNoLimit, kNoLimit}, kFromZero = {0, kNoLimit}, kPositive = {0, kNoLimit, true},
-                        kShare = {0, 1}, kShareAboveZero = {0, 1, true};
+constexpr SamplingRange kFinite = {-kNoLimit, kNoLimit}, kFromZero = {0, kNoLimit}, kFromOne = {1, kNoLimit},
+                        kPositive = {0, kNoLimit, true}, kShare = {0, 1}, kShareAboveZero = {0, 1, true};
 
 constexpr SamplingRange WholeFrom(int low) { return {static_cast<double>(low), kMostWhole, false, true}; }
 
@@ -24,13 +24,30 @@ constexpr SamplingNumber kNumbers[] = {
     {"min_p", &Options::min_p, kShare, "draw from tokens at least this part as likely as the likeliest; 0: all",
      nullptr},
     {"typical_p", &Options::typical_p, kShareAboveZero,
-     "draw from the tokens of most typical surprise that reach this probability; 1: all", nullptr},
+     "draw from the tokens of most typical surprise that reach this probability; 1: all", "--typical-p,--typical"},
+    {"top_n_sigma", &Options::top_n_sigma, kFromZero,
+     "draw from tokens so many standard deviations of the logits below the likeliest at most; 0: all",
+     "--top-n-sigma,--top-nsigma"},
+    {"xtc_probability", &Options::xtc_probability, kShare,
+     "how often the likeliest tokens are left out but for the last of them; 0: never", nullptr},
+    {"xtc_threshold", &Options::xtc_threshold, kShare, "the probability from which a token is one of those", nullptr},
+    {"dynatemp_range", &Options::dynatemp_range, kFromZero,
+     "lower the temperature by up to so much where the model is sure, and raise it where it is not; 0: not", nullptr},
+    {"dynatemp_exponent", &Options::dynatemp_exponent, kFromZero, "the power of the entropy that does so",
+     "--dynatemp-exponent,--dynatemp-exp"},
     {"repeat_penalty", &Options::repeat_penalty, kPositive,
      "make tokens that occurred less likely, by a factor; 1: not", nullptr},
     {"frequency_penalty", &Options::frequency_penalty, kFinite, "likewise, for each time they occurred", nullptr},
     {"presence_penalty", &Options::presence_penalty, kFinite, "likewise, once", nullptr},
     {"penalty_last", &Options::penalty_last, WholeFrom(-1), "tokens that penalties look back on; -1: all",
      "--penalty-last,--repeat-last-n"},
+    {"dry_multiplier", &Options::dry_multiplier, kFromZero,
+     "make tokens that would go on with a repetition less likely; 0: not", nullptr},
+    {"dry_base", &Options::dry_base, kFromOne, "by how much more with each token that repeats", nullptr},
+    {"dry_allowed_length", &Options::dry_allowed_length, WholeFrom(1), "tokens that a repetition has, at least",
+     nullptr},
+    {"dry_penalty_last", &Options::dry_penalty_last, WholeFrom(-1), "tokens that it looks back on; -1: all",
+     "--dry-penalty-last,--dry-penalty-last-n"},
     {"mirostat_tau", &Options::mirostat_tau, kFromZero,
      "keep the text's surprise at this many bits a token, whatever else is asked for; 0: not",
      "--mirostat,--mirostat-tau"},

@@ -8,7 +8,7 @@
 namespace quern::serve {
 namespace {
 
-constexpr size_t kMostMessages = 4096, kMostStops = 16, kMostInputs = 256;
+constexpr size_t kMostMessages = 4096, kMostTexts = 16, kMostInputs = 256;
 constexpr int64_t kMostLikeliest = 20;
 
 Status Wrong(std::string_view field, std::string_view wanted) {
@@ -169,18 +169,20 @@ Status ReadInputs(const Json& object, Call& call) {
   return absl::OkStatus();
 }
 
-Status ReadStops(const Json& object, Call& call) {
-  const Json* stop = Find(object, "stop");
-  if (stop == nullptr) return absl::OkStatus();
-  if (stop->is_string()) {
-    call.request.stops = {stop->get<std::string>()};
+// A string, or several; `texts` stays as it is where there is no such field.
+Status ReadTexts(const Json& object, const char* field, std::vector<std::string>& texts) {
+  const Json* value = Find(object, field);
+  if (value == nullptr) return absl::OkStatus();
+  if (value->is_string()) {
+    texts = {value->get<std::string>()};
     return absl::OkStatus();
   }
-  const std::string wanted = absl::StrFormat("a string, or a list of at most %d", kMostStops);
-  if (!stop->is_array() || stop->size() > kMostStops) return Wrong("stop", wanted);
-  for (const Json& text : *stop) {
-    if (!text.is_string()) return Wrong("stop", wanted);
-    call.request.stops.push_back(text.get<std::string>());
+  const std::string wanted = absl::StrFormat("a string, or a list of at most %d", kMostTexts);
+  if (!value->is_array() || value->size() > kMostTexts) return Wrong(field, wanted);
+  texts.clear();
+  for (const Json& text : *value) {
+    if (!text.is_string()) return Wrong(field, wanted);
+    texts.push_back(text.get<std::string>());
   }
   return absl::OkStatus();
 }
@@ -219,6 +221,8 @@ Status ReadSampling(const Json& object, int64_t default_tokens, Request& request
       return Wrong(number.name, range.Text());
     number.Set(sampling, value->get<double>());
   }
+  QUERN_RETURN_IF_ERROR(ReadTexts(object, "dry_breakers", sampling.dry_breakers));
+  if (std::ranges::count(sampling.dry_breakers, "") > 0) return Wrong("dry_breakers", "texts that are not empty");
   QUERN_ASSIGN(const int64_t seed, Whole(object, "seed", INT64_MIN, INT64_MAX, 0));
   sampling.seed = static_cast<uint64_t>(seed);
   const char* tokens = Find(object, "max_completion_tokens") != nullptr ? "max_completion_tokens" : "max_tokens";
@@ -331,7 +335,7 @@ StatusOr<Call> ParseCall(std::string_view body, Form form, int64_t default_token
     return call;
   }
   QUERN_RETURN_IF_ERROR(form == Form::kChat ? ReadMessages(object, call) : ReadPrompt(object, call));
-  QUERN_RETURN_IF_ERROR(ReadStops(object, call));
+  QUERN_RETURN_IF_ERROR(ReadTexts(object, "stop", call.request.stops));
   QUERN_RETURN_IF_ERROR(ReadSampling(object, default_tokens, call.request));
   QUERN_RETURN_IF_ERROR(RefuseOthers(object));
   QUERN_RETURN_IF_ERROR(ReadLogprobs(object, form, call.request));

@@ -122,7 +122,10 @@ def ids_and_sampling():
     for args in (("--temp", "1.5", "--min-p", "1"), ("--logit-bias", first + "=50"), ("--frequency-penalty", "0")):
         if draw(*args).split()[0] != greedy.split()[0]:
             sys.exit(f"{args} draws another token than the likeliest")
-    for args in (("--logit-bias", first + "=-inf"), ("--presence-penalty", "100")):
+    for args in (("--logit-bias", first + "=-inf"), ("--presence-penalty", "100"),
+                 ("--dry-multiplier", "9", "--dry-breaker", "none", "--dry-allowed-length", "1"),
+                 ("--temp", "1", "--xtc-probability", "1", "--xtc-threshold", "0"),
+                 ("--temperature", "0.5", "--dynatemp-range", "0.5", "--dynatemp-exp", "0")):
         if draw(*args) == greedy:
             sys.exit(f"{args} makes no difference")
     drawn = {draw("--temp", "1.5", "--seed", "7", "--typical-p", "0.9", "--repeat-penalty", "1.3", "--threads", count)
@@ -216,6 +219,10 @@ def nonsense():
         "--frequency-penalty": ("inf", "nan", "x"),
         "--presence-penalty": ("inf", "nan", "x"),
         "--penalty-last": ("-2", "1.5", "x"),
+        "--top-n-sigma": ("-1", "inf", "x"),
+        "--xtc-probability": ("-0.1", "1.1", "nan"),
+        "--dry-allowed-length": ("0", "1.5", "010x"),
+        "--dry-base": ("0.9", "inf"),
         "--logit-bias": ("3", "3=", "=3", "3=x", "x=3", "3=inf", "3=nan", "-3=1", "3 = 1", ""),
         "--threads": ("-1", "257", "x", "1e2", "99999999999"),
         "--context": ("-1", "x", "1e3", "999999999999", "99999999999999999999"),
@@ -551,7 +558,7 @@ def typed(folder):
 
     if sorted(completed("quern", "")) != sorted(commands + ["-h", "--help", "--version"]):
         sys.exit(f"bash completes {completed('quern', '')}, the help has {commands}")
-    if completed("quern", "prof") != ["profile"] or completed("quern", "run", "--top-") != ["--top-k", "--top-p"]:
+    if completed("quern", "prof") != ["profile"] or completed("quern", "run", "--top-k") != ["--top-k"]:
         sys.exit("bash completes neither a command nor an option")
     if completed("quern", "cache", "ex") != ["explain"] or "--cpu" not in completed("quern", "cache", "explain", "--c"):
         sys.exit("bash completes no verb of the cache")

@@ -143,7 +143,10 @@ def test_forms(server):
         expect(said["text"].startswith("{"), said)
     test_logprobs(server, body)
     every = {"top_k": 5, "top_p": 0.9, "min_p": 0.1, "typical_p": 0.9, "repeat_penalty": 1.1, "penalty_last": 3,
-             "frequency_penalty": 0.1, "presence_penalty": 0.1, "mirostat_tau": 2, "mirostat_eta": 0.2}
+             "frequency_penalty": 0.1, "presence_penalty": 0.1, "mirostat_tau": 2, "mirostat_eta": 0.2,
+             "top_n_sigma": 2, "xtc_probability": 0.5, "xtc_threshold": 0.1, "dynatemp_range": 0.5,
+             "dynatemp_exponent": 1, "dry_multiplier": 0.8, "dry_base": 2, "dry_allowed_length": 2,
+             "dry_penalty_last": 100, "dry_breakers": ["="]}
     expect(server.complete(dict(body, temperature=1.5, **every)), "every number of sampling is taken")
     for seed in (3, 4):
         drawn = [server.complete(dict(body, temperature=1.5, seed=seed)) for _ in range(2)]
@@ -158,6 +161,7 @@ def test_refusals(server):
         (dict(good, max_tokens=1e300), "max_tokens: "), (dict(good, temperature=-1), "temperature: "),
         (dict(good, top_p=0), "top_p: a number in (0, 1]"), (dict(good, frequency_penalty=3), "in [-2, 2]"),
         (dict(good, typical_p=2), "typical_p: "), (dict(good, penalty_last=-2), "a whole number from -1 on"),
+        (dict(good, dry_breakers=["a", 3]), "dry_breakers: "), (dict(good, dry_breakers=[""]), "dry_breakers: "),
         (dict(good, penalty_last=2.0), "penalty_last: "), (dict(good, top_k=1e300), "top_k: "),
         (dict(good, top_k=2**31), "top_k: "), (dict(good, min_p="1"), "min_p: "),
         (dict(good, stop=3), "stop: "), (dict(good, stop=["a"] * 99), "stop: "),

@@ -86,12 +86,19 @@ std::string FlagsOf(const quern::SamplingNumber& number) {
 
 quern::Result<void> RefuseOthers(const CLI::App& verb, const std::string& model, bool graph) {
   constexpr std::string_view kOfGraphs[] = {"size", "in", "out", "values", "fix-sizes"};
-  constexpr std::string_view kOfModels[] = {
-      "prompt",       "file",        "tokens-in",     "tokens",     "chat",
-      "system",       "template",    "special",       "no-special", "escape",
-      "ids",          "report",      "logits",        "session",    "context",
-      "lora",         "seed",        "logit-bias",    "grammar",    "speculate",
-      "grammar-file", "json-schema", "context-shift", "stop",       "embed-vocabulary"};
+  constexpr std::string_view kOfModels[] = {"prompt",      "file",
+                                            "tokens-in",   "tokens",
+                                            "chat",        "system",
+                                            "template",    "special",
+                                            "no-special",  "escape",
+                                            "ids",         "report",
+                                            "logits",      "session",
+                                            "context",     "lora",
+                                            "seed",        "logit-bias",
+                                            "dry-breaker", "grammar",
+                                            "speculate",   "grammar-file",
+                                            "json-schema", "context-shift",
+                                            "stop",        "embed-vocabulary"};
   std::vector<std::string> others(std::begin(kOfGraphs), std::end(kOfGraphs));
   if (graph) {
     others.assign(std::begin(kOfModels), std::end(kOfModels));

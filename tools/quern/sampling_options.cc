@@ -30,6 +30,10 @@ SamplingArguments::SamplingArguments(CLI::App& verb, int tokens) : tokens_(token
   }
   verb.add_option("--logit-bias", biases_, "ID=BIAS, added to a token's logit; -inf: never; may be given again")
       ->allow_extra_args(false);
+  verb.add_option("--dry-breaker,--dry-sequence-breaker", breakers_,
+                  "a text that repetitions do not go over, or none; may be given again, in place of line ends, colons, "
+                  "quotes and asterisks")
+      ->allow_extra_args(false);
   verb.add_option("-s,--seed", seed_, "the same seed draws the same tokens; random: another each time, which is said")
       ->capture_default_str()
       ->check(
@@ -81,6 +85,8 @@ quern::Result<quern::SamplingOptions> SamplingArguments::Get() const {
           Invalid("--logit-bias: \"" + text + "\" is not ID=BIAS, such as 15=-2.5 or 15=-inf"));
     sampling.logit_bias.emplace_back(id, bias);
   }
+  if (!breakers_.empty()) sampling.dry_breakers = breakers_;
+  if (breakers_ == std::vector<std::string>{"none"}) sampling.dry_breakers.clear();
   quern::Result<std::string> grammar = Grammar();
   if (!grammar.ok()) return quern::Result<quern::SamplingOptions>::Failed(grammar.details());
   sampling.grammar = *std::move(grammar);

@@ -29,5 +29,5 @@ class SamplingArguments {
   std::string seed_ = "0";
   int tokens_, speculate_ = 0;
   bool shift_ = false;
-  std::vector<std::string> stops_, biases_;
+  std::vector<std::string> stops_, biases_, breakers_;
 };

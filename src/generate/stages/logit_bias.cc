@@ -8,9 +8,9 @@
 namespace quern {
 namespace {
 
-void Apply(const SamplingOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
+void Apply(const StageInput& in, std::vector<Candidate>& candidates) {
   // Candidates come with rising ids: this is the first stage.
-  for (const auto& [id, bias] : options.logit_bias) {
+  for (const auto& [id, bias] : in.options.logit_bias) {
     const auto found =
         std::lower_bound(candidates.begin(), candidates.end(), id,
                          [](const Candidate& candidate, int32_t wanted) { return candidate.id < wanted; });

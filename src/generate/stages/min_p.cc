@@ -7,10 +7,10 @@
 namespace quern {
 namespace {
 
-void Apply(const SamplingOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
+void Apply(const StageInput& in, std::vector<Candidate>& candidates) {
   double largest = 0;
   for (const Candidate& candidate : candidates) largest = std::max(largest, candidate.weight);
-  std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < options.min_p * largest; });
+  std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < in.options.min_p * largest; });
 }
 
 }  // namespace

@@ -14,7 +14,9 @@ bool Active(const SamplingOptions& options) {
          (options.repeat_penalty != 1 || options.frequency_penalty != 0 || options.presence_penalty != 0);
 }
 
-void Apply(const SamplingOptions& options, std::span<const int32_t> history, std::vector<Candidate>& candidates) {
+void Apply(const StageInput& in, std::vector<Candidate>& candidates) {
+  const SamplingOptions& options = in.options;
+  std::span<const int32_t> history = in.history;
   if (options.penalty_last >= 0 && history.size() > static_cast<size_t>(options.penalty_last))
     history = history.last(options.penalty_last);
   std::unordered_map<int32_t, int> counts;

@@ -6,8 +6,8 @@
 namespace quern {
 namespace {
 
-void Apply(const SamplingOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
-  const auto k = static_cast<size_t>(options.top_k);
+void Apply(const StageInput& in, std::vector<Candidate>& candidates) {
+  const auto k = static_cast<size_t>(in.options.top_k);
   if (k >= candidates.size()) return;
   const auto kth = candidates.begin() + static_cast<ptrdiff_t>(k - 1);
   std::nth_element(candidates.begin(), kth, candidates.end(), Before);

@@ -7,12 +7,12 @@
 namespace quern {
 namespace {
 
-void Apply(const SamplingOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
+void Apply(const StageInput& in, std::vector<Candidate>& candidates) {
   std::sort(candidates.begin(), candidates.end(), Before);
   double total = 0, reached = 0;
   for (const Candidate& candidate : candidates) total += candidate.weight;
   size_t keep = 0;
-  while (keep < candidates.size() && reached < options.top_p * total) reached += candidates[keep++].weight;
+  while (keep < candidates.size() && reached < in.options.top_p * total) reached += candidates[keep++].weight;
   candidates.resize(std::max<size_t>(keep, 1));
 }
 

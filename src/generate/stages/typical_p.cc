@@ -9,14 +9,11 @@
 namespace quern {
 namespace {
 
-void Apply(const SamplingOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
+void Apply(const StageInput& in, std::vector<Candidate>& candidates) {
   std::sort(candidates.begin(), candidates.end(), Before);  // sums are in this order
-  double total = 0, entropy = 0;
+  double total = 0;
   for (const Candidate& candidate : candidates) total += candidate.weight;
-  for (const Candidate& candidate : candidates) {
-    const double p = candidate.weight / total;
-    if (p > 0) entropy -= p * std::log(p);
-  }
+  const double entropy = Entropy(candidates);
   std::vector<std::pair<double, size_t>> order;  // distance, place
   for (size_t i = 0; i < candidates.size(); ++i) {
     const double p = candidates[i].weight / total;
@@ -26,7 +23,7 @@ void Apply(const SamplingOptions& options, std::span<const int32_t>, std::vector
   std::vector<Candidate> kept;
   double reached = 0;
   for (const auto& [distance, place] : order) {
-    if (!kept.empty() && reached >= options.typical_p * total) break;
+    if (!kept.empty() && reached >= in.options.typical_p * total) break;
     kept.push_back(candidates[place]);
     reached += candidates[place].weight;
   }
