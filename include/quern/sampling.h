@@ -16,6 +16,8 @@
 #include <variant>
 #include <vector>
 
+#include "quern/result.h"
+
 namespace quern {
 
 // The steps come in this order: bias, penalties, DRY, top_n_sigma, top_k, temperature, then on probabilities at that
@@ -85,6 +87,7 @@ struct SamplingNumber {
   SamplingRange range;
   const char* meaning;  // in a line
   const char* flags;    // on the command line, "--a,--b"; null: the name behind two dashes, with dashes in it
+  const char* file_key = nullptr;  // behind "general.sampling." in GGUF files, by llama.cpp's names; null: none
 
   double Of(const SamplingOptions& options) const;
   // Precondition: the range holds `number`.
@@ -93,5 +96,18 @@ struct SamplingNumber {
 
 // All of them, in the order of `quern run --help`.
 std::span<const SamplingNumber> SamplingNumbers();
+
+// What a model file says of how to draw from its model.
+struct SamplingDefaults {
+  struct Value {
+    const SamplingNumber* number;
+    double value;  // in its range
+  };
+  std::vector<Value> numbers;
+  std::vector<std::string> ignored;  // of each key that makes no sense, or that nothing here does: why, with its name
+};
+// Of a GGUF file, the keys general.sampling.*; of a folder of safetensors, nothing. Errors: kResource, a file that
+// cannot be read; kInvalid, one that is damaged.
+Result<SamplingDefaults> SamplingDefaultsOf(const std::string& path);
 
 }  // namespace quern

@@ -209,9 +209,9 @@ struct Narrower {
 };
 constexpr Narrower kNarrower[] = {{"frequency_penalty", {-2, 2}}, {"presence_penalty", {-2, 2}}};
 
-Status ReadSampling(const Json& object, int64_t default_tokens, Request& request) {
+Status ReadSampling(const Json& object, const CallDefaults& defaults, Request& request) {
   SamplingOptions& sampling = request.sampling;
-  sampling.temperature = 1;  // OpenAI's
+  sampling = defaults.sampling;
   for (const SamplingNumber& number : SamplingNumbers()) {
     const Json* value = Find(object, number.name);
     if (value == nullptr) continue;
@@ -226,7 +226,7 @@ Status ReadSampling(const Json& object, int64_t default_tokens, Request& request
   QUERN_ASSIGN(const int64_t seed, Whole(object, "seed", INT64_MIN, INT64_MAX, 0));
   sampling.seed = static_cast<uint64_t>(seed);
   const char* tokens = Find(object, "max_completion_tokens") != nullptr ? "max_completion_tokens" : "max_tokens";
-  QUERN_ASSIGN(request.tokens, Whole(object, tokens, 1, INT32_MAX, default_tokens));
+  QUERN_ASSIGN(request.tokens, Whole(object, tokens, 1, INT32_MAX, defaults.tokens));
   return ReadBias(object, sampling);
 }
 
@@ -320,7 +320,7 @@ const char* StreamObject(const AnswerName& name) {
 
 }  // namespace
 
-StatusOr<Call> ParseCall(std::string_view body, Form form, int64_t default_tokens) {
+StatusOr<Call> ParseCall(std::string_view body, Form form, const CallDefaults& defaults) {
   if (IsNestedTooDeeply(body)) return absl::InvalidArgumentError("the body is nested too deeply");
   const Json object = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) return absl::InvalidArgumentError("the body is no JSON");
@@ -336,7 +336,7 @@ StatusOr<Call> ParseCall(std::string_view body, Form form, int64_t default_token
   }
   QUERN_RETURN_IF_ERROR(form == Form::kChat ? ReadMessages(object, call) : ReadPrompt(object, call));
   QUERN_RETURN_IF_ERROR(ReadTexts(object, "stop", call.request.stops));
-  QUERN_RETURN_IF_ERROR(ReadSampling(object, default_tokens, call.request));
+  QUERN_RETURN_IF_ERROR(ReadSampling(object, defaults, call.request));
   QUERN_RETURN_IF_ERROR(RefuseOthers(object));
   QUERN_RETURN_IF_ERROR(ReadLogprobs(object, form, call.request));
   QUERN_RETURN_IF_ERROR(ReadResponseFormat(object, call.request.sampling));

@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+from model_keys import with_keys
+
 QUERN, SOURCE = sys.argv[1:3]
 MODEL = os.path.join(SOURCE, "models/addition.gguf")
 LONG = os.environ.get("QUERN_LONG_TESTS", "") not in ("", "0")
@@ -134,6 +136,26 @@ def ids_and_sampling():
         sys.exit("the number of threads changes what is drawn")
     if draw("--temp", "1.5", "--seed", str(2**64 - 1)) == greedy:
         sys.exit("the largest seed draws nothing")
+
+
+def file_sampling(folder):
+    """A model whose file says how to draw from it: that is done, and said, where no option says otherwise."""
+
+    path = with_keys(MODEL, folder, "sampling.gguf", {"general.sampling.temp": 1.5, "general.sampling.top_k": 7,
+                                                      "general.sampling.top_p": 3.0})
+
+    def draw(of, *args):
+        return works("run", of, "--prompt", "3", "--tokens", "20", "--ids", *args)
+
+    by_file = draw(path)
+    expect(b"sampling by the model's file: --temp 1.5 --top-k 7\n" in by_file.stderr, "what the file says is said",
+           by_file)
+    expect(b"general.sampling.top_p is not a number in (0, 1]" in by_file.stderr, "what is wrong is said", by_file)
+    if by_file.stdout != draw(MODEL, "--temp", "1.5", "--top-k", "7").stdout or by_file.stdout == draw(MODEL).stdout:
+        sys.exit("the file's sampling is not what is drawn by")
+    by_option = draw(path, "--temp", "0", "--top-k", "0")
+    expect(b"sampling by" not in by_option.stderr and by_option.stdout == draw(MODEL).stdout, "options come first",
+           by_option)
 
 
 def logits(folder):
@@ -617,6 +639,7 @@ dumps()
 helps()
 environment()
 with tempfile.TemporaryDirectory(prefix="quern_cli_") as scratch:
+    file_sampling(scratch)
     logits(scratch)
     of_the_other_kind(scratch)
     outputs_first(scratch)

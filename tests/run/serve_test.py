@@ -22,7 +22,7 @@ import threading
 
 from browser import CHROMIUM, Browser
 from random_mamba import random_mamba
-from templates import with_template
+from model_keys import with_keys, with_template
 
 SEED = 20261124
 QUERN, MODEL = sys.argv[1], sys.argv[2]
@@ -224,6 +224,18 @@ def test_chat():
         server.end()
 
 
+def test_file_sampling(plain):
+    """What the model's file says of sampling is where a request does not."""
+    with tempfile.TemporaryDirectory() as folder:
+        keys = {"general.sampling.temp": 3.0, "general.sampling.top_k": 7}
+        server = Served("--invariant", model=with_keys(MODEL, folder, "sampling.gguf", keys))
+        body = {"prompt": "3", "max_tokens": 20, "seed": 5}
+        hot, cold = plain.complete(dict(body, temperature=3, top_k=7)), plain.complete(body)
+        expect(server.complete(body) == hot != cold, "the file's sampling is what is drawn by")
+        expect(server.complete(dict(body, temperature=1, top_k=0)) == cold, "what a request says comes first")
+        server.end()
+
+
 def test_tools():
     """Answers that call a function: JSON by a schema, in the form that the template teaches."""
     if not os.path.exists(STORIES):
@@ -415,6 +427,7 @@ def main():
     server = Served("--invariant", "--parallel", "6", "--queue", "128")
     test_forms(server)
     test_refusals(server)
+    test_file_sampling(server)
     test_crowd(server)
     server.end()
     with tempfile.NamedTemporaryFile("w", suffix=".key") as key:

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <random>
 
+#include "file_sampling.h"
 #include "model_options.h"
 #include "prompt.h"
 
@@ -26,6 +27,7 @@ SamplingArguments::SamplingArguments(CLI::App& verb, int tokens) : tokens_(token
     CLI::Option* option = std::visit(
         [&](auto place) { return verb.add_option(FlagsOf(number), sampling_.*place, number.meaning); }, number.member);
     option->capture_default_str();
+    numbers_[number.name] = option;
     if (number.range.whole) option->check([&](const std::string& value) { return WrongWhole(number.range, value); });
   }
   verb.add_option("--logit-bias", biases_, "ID=BIAS, added to a token's logit; -inf: never; may be given again")
@@ -66,8 +68,11 @@ quern::Result<std::string> SamplingArguments::Grammar() const {
   return grammar;
 }
 
-quern::Result<quern::SamplingOptions> SamplingArguments::Get() const {
+quern::Result<quern::SamplingOptions> SamplingArguments::Get(const std::string& model) const {
   quern::SamplingOptions sampling = sampling_;
+  const auto given = [&](const quern::SamplingNumber& number) { return numbers_.at(number.name)->count() > 0; };
+  if (const quern::Result<void> taken = TakeFileSampling(model, given, sampling); !taken.ok())
+    return quern::Result<quern::SamplingOptions>::Failed(taken.details());
   if (seed_ == "random") {
     std::random_device device;
     sampling.seed = uint64_t{device()} << 32 | device();
