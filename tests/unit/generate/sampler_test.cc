@@ -324,9 +324,9 @@ TEST(TokenSampler, DryEndsARepetition) {
   EXPECT_EQ(broken.Next(three), 3) << "behind the breaker there is one token, and two are allowed";
   // Nothing is infinite, however long it is, and an infinite logit stays a number.
   TokenSampler huge({.dry_multiplier = 1e300, .dry_base = 1e300});
-  huge.Observe(std::vector<int32_t>(200000, 0));  // which a quadratic search does not live to see
-  EXPECT_EQ(huge.Next(std::vector<float>{INFINITY, 1}), 0);
-  EXPECT_EQ(huge.Next(std::vector<float>{100, 1}), 1);
+  huge.Observe(std::vector<int32_t>(200000, 1));  // a quadratic search would take many seconds
+  EXPECT_EQ(huge.Next(std::vector<float>{1, INFINITY}), 1);
+  EXPECT_EQ(huge.Next(std::vector<float>{1, 100}), 0);
 }
 
 TEST(TokenSampler, TopNSigmaGoesByFiniteLogits) {
