@@ -11,7 +11,7 @@ file(GLOB public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/quern/*
 set(exported "")
 foreach(header ${public_headers})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
-  file(STRINGS ${header} lines)
+  file(STRINGS ${header} lines REGEX "^[A-Za-z]")  # no comments: a bracket alone would join what follows
   foreach(line ${lines})
     if(line MATCHES "^(class|struct) (\\[\\[nodiscard\\]\\] )?([A-Z][A-Za-z]*)[ ;:{]?")
       list(APPEND exported "quern::${CMAKE_MATCH_3}::*")

@@ -255,7 +255,8 @@ quern_error* quern_session_save(const quern_session* session, quern_text** bytes
 quern_error* quern_session_load(quern_session* session, const void* bytes, size_t size);
 
 /* Draws tokens. Options: the fields of quern::SamplingOptions by name ("temperature", "top_k", "top_p", "seed", ...,
- * "logit_bias" [[id, bias], ...], "grammar"); none: the most likely token. `session`: for a grammar, or NULL. */
+ * "logit_bias" [[id, bias], ...], "dry_breakers" ["text", ...], "grammar"); none: the most likely token. `session`:
+ * whose tokens are drawn, for a grammar and, with "dry_multiplier", for dry_breakers; or NULL. */
 quern_error* quern_token_sampler_new(const char* options, const quern_session* session, quern_token_sampler** sampler);
 void quern_token_sampler_free(quern_token_sampler* sampler);
 quern_error* quern_token_sampler_draw(quern_token_sampler* sampler, const float* logits, size_t count, int32_t* id);

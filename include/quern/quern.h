@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "quern/result.h"
+#include "quern/sampling.h"
 #include "quern/tokenizer.h"
 
 namespace quern {
@@ -102,32 +103,6 @@ struct Options {
   // Called with a line of text when a variant of the graph is compiled, on the thread of the call that needs it. Null:
   // silent.
   std::function<void(std::string_view)> log = {};
-};
-
-// How a token is drawn. The steps come in this order: bias, penalties, top_k, then on probabilities at the temperature
-// typical_p, top_p, min_p; formulas and sources are in docs/text.md. The defaults leave every step out.
-struct SamplingOptions {
-  double temperature = 0;  // logits are divided by it; 0: the most likely token
-  int top_k = 0;           // draw from this many of the most likely; 0: all
-  double top_p = 1;        // draw from the most likely that reach this probability together
-  uint64_t seed = 0;
-  double min_p = 0;      // draw from those that are at least this part as likely as the most likely
-  double typical_p = 1;  // draw from those of the most typical surprise that reach this probability together
-  // Of a token that occurs among the last `penalty_last` (-1: all; the prompt's count), c times: logits above 0 are
-  // divided by repeat_penalty, others multiplied; then c * frequency_penalty and presence_penalty are taken off.
-  double repeat_penalty = 1;
-  double frequency_penalty = 0;
-  double presence_penalty = 0;
-  int penalty_last = 64;
-  // Added to the logits of these tokens; minus infinity: never drawn.
-  std::vector<std::pair<int32_t, float>> logit_bias = {};
-  // Of what is left after all that, draw from tokens whose surprise keeps that of the text at mirostat_tau bits a
-  // token, which mirostat_eta says how fast to correct; 0: from all.
-  double mirostat_tau = 0;
-  double mirostat_eta = 0.1;
-  // Rules that the text has to follow, in the language of docs/text.md; "": any text. What it does not allow is never
-  // drawn, and its end is where an end token is allowed: Sampler::Make.
-  std::string grammar = {};
 };
 
 // A grammar for SamplingOptions::grammar whose texts are JSON that a JSON schema takes; {} is any object. Errors, with
@@ -215,20 +190,19 @@ class Session {
   std::unique_ptr<State> state_;
 };
 
-// Whether the options make sense: a finite temperature of 0 or more, top_k 0 or more, top_p and typical_p above 0 and
-// at most 1, min_p from 0 to 1, a repeat penalty above 0, finite penalties, penalty_last -1 or more, a finite
-// mirostat_tau of 0 or more and a mirostat_eta from 0 to 1, a bias that is no NaN and not above all numbers on an id of
-// 0 or more, a grammar without mistakes. Else kInvalid, with line and column in a grammar; kResource for one beyond the
-// limits.
+// Whether the options make sense: numbers in the ranges of SamplingNumbers(), a bias that is no NaN and not above all
+// numbers on an id of 0 or more, no empty text in dry_breakers, a grammar without mistakes. Else kInvalid, with line
+// and column in a grammar; kResource for one beyond the limits.
 Result<void> CheckSampling(const SamplingOptions& options);
 
 // Draws tokens from logits. The same seed and the same logits in the same order give the same tokens, on any machine.
 class Sampler {
  public:
-  // Errors: those of CheckSampling; kInvalid, a grammar without the tokenizer whose tokens are drawn, or one that has
-  // no end token.
+  // Errors: those of CheckSampling; kInvalid, options that need the tokenizer whose tokens are drawn without it, or a
+  // grammar with one that has no end token.
   static Result<Sampler> Make(const SamplingOptions& options, const Tokenizer* tokenizer = nullptr);
-  // Options that CheckSampling refuses draw the most likely token; with a grammar, none is drawn: it takes Make.
+  // Options that CheckSampling refuses draw the most likely token; with those that need a tokenizer none is drawn:
+  // they take Make.
   explicit Sampler(const SamplingOptions& options);
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;

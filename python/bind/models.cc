@@ -77,22 +77,15 @@ void BindModels(nb::module_& m) {
       .def("flush", &TextStream::Flush)
       .def("stopped", &TextStream::stopped);
 
-  nb::class_<SamplingOptions>(m, "SamplingOptions")
-      .def(nb::init<>())
-      .def_rw("temperature", &SamplingOptions::temperature)
-      .def_rw("top_k", &SamplingOptions::top_k)
-      .def_rw("top_p", &SamplingOptions::top_p)
+  nb::class_<SamplingOptions> sampling(m, "SamplingOptions");
+  sampling.def(nb::init<>())
       .def_rw("seed", &SamplingOptions::seed)
-      .def_rw("min_p", &SamplingOptions::min_p)
-      .def_rw("typical_p", &SamplingOptions::typical_p)
-      .def_rw("repeat_penalty", &SamplingOptions::repeat_penalty)
-      .def_rw("frequency_penalty", &SamplingOptions::frequency_penalty)
-      .def_rw("presence_penalty", &SamplingOptions::presence_penalty)
-      .def_rw("penalty_last", &SamplingOptions::penalty_last)
       .def_rw("logit_bias", &SamplingOptions::logit_bias)
-      .def_rw("mirostat_tau", &SamplingOptions::mirostat_tau)
-      .def_rw("mirostat_eta", &SamplingOptions::mirostat_eta)
-      .def_rw("grammar", &SamplingOptions::grammar);
+      .def_rw("dry_breakers", &SamplingOptions::dry_breakers)
+      .def_rw("grammar", &SamplingOptions::grammar)
+      .def("_needs_tokenizer", &SamplingOptions::needs_tokenizer);
+  for (const SamplingNumber& number : SamplingNumbers())
+    std::visit([&](auto place) { sampling.def_rw(number.name, place); }, number.member);
   nb::class_<Sampler>(m, "Sampler")
       .def_static(
           "make",

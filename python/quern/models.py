@@ -73,9 +73,9 @@ def _sampling(options: Mapping[str, Any]) -> _quern.SamplingOptions:
 
 
 class Sampler:
-    """Draws tokens from logits: temperature, top_k, top_p, min_p, typical_p, seed, repeat_penalty, frequency_penalty,
-    presence_penalty, penalty_last, logit_bias, mirostat_tau, mirostat_eta, grammar (docs/text.md). Without options: the
-    most likely one."""
+    """Draws tokens from logits: temperature, top_k, top_p, seed, logit_bias, dry_breakers, grammar and the others of
+    docs/text.md, by the names of quern/sampling.h. Without options: the most likely one. The tokenizer is needed for a
+    grammar, and with dry_multiplier for dry_breakers."""
 
     def __init__(self, tokenizer: Optional[Tokenizer] = None, **options: Any) -> None:
         self._sampler = _quern.Sampler.make(_sampling(options), tokenizer and tokenizer._tokenizer)
@@ -209,7 +209,7 @@ class Session:
 
         Goes on from what is in the cache. The last id that was given is not in it: it is the next step's first.
         """
-        sampler = Sampler(self.tokenizer if sampling.get("grammar") else None, **sampling)
+        sampler = Sampler(self.tokenizer if _sampling(sampling)._needs_tokenizer() else None, **sampling)
         sampler.observe(ids)
         logits = self.step(ids)
         count = 0

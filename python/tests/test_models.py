@@ -43,6 +43,18 @@ def test_steps(session):
         session.load(saved[:-1])
     with pytest.raises(TypeError):
         next(session.generate("1", heat=1))
+    with pytest.raises(quern.QuernError, match="typical_p 2 is not a number in"):
+        quern.Sampler(typical_p=2)
+    assert quern.Sampler(temperature=1, top_k=1, penalty_last=3).draw(last) == first
+    # What goes on with "12=3" is less likely, unless a repetition may not go over "=".
+    text = session.tokenize("12=312=")
+    logits = np.zeros(session.vocabulary, np.float32)
+    logits[text[-4]], logits[text[-1]] = 1, 0.5
+    for breakers, drawn in (([], text[-1]), (["+"], text[-1]), (["="], text[-4])):
+        sampler = quern.Sampler(session.tokenizer, dry_multiplier=5, dry_breakers=breakers)
+        sampler.observe(text)
+        assert sampler.draw(logits) == drawn, breakers
+    assert "".join(session.generate("1+1=", max_tokens=2, dry_multiplier=1))[0] == "2"
 
 
 def test_adapters(addition):

@@ -71,6 +71,7 @@ struct Taker {
   }
   const char* operator()(std::vector<std::string>* to) const {
     if (!value.is_array()) return "a list of strings";
+    to->clear();
     for (const Json& text : value) {
       if (!text.is_string()) return "a list of strings";
       to->push_back(text.get<std::string>());
@@ -163,6 +164,16 @@ std::vector<Field> FieldsOf(Options& options) {
           {"check", &options.check},       {"check_folder", &options.check_folder},
           {"perf_map", &options.perf_map}, {"debug_kernels", &options.debug_kernels},
           {"context", &options.context},   {"lora", &options.lora}};
+}
+
+std::vector<Field> FieldsOf(SamplingOptions& options) {
+  std::vector<Field> fields = {{"seed", &options.seed},
+                               {"logit_bias", &options.logit_bias},
+                               {"dry_breakers", &options.dry_breakers},
+                               {"grammar", &options.grammar}};
+  for (const SamplingNumber& number : SamplingNumbers())
+    fields.push_back({number.name, std::visit([&](auto place) -> Place { return &(options.*place); }, number.member)});
+  return fields;
 }
 
 quern_error* ReadAttributes(const char* function, const char* text, std::vector<Attribute>* attributes) {

@@ -25,8 +25,9 @@ struct Field {
 // or a value that the field does not take.
 quern_error* ReadOptions(const char* function, const char* text, const std::vector<Field>& fields);
 
-// The fields of quern::Options that are data.
+// The fields of quern::Options that are data, and those of quern::SamplingOptions.
 std::vector<Field> FieldsOf(Options& options);
+std::vector<Field> FieldsOf(SamplingOptions& options);
 
 // {"axis": -1, "act": "Silu", "shape": [2, 3], "dims": ["BATCH", "4"]}; null: none.
 quern_error* ReadAttributes(const char* function, const char* text, std::vector<Attribute>* attributes);

@@ -141,22 +141,7 @@ quern_error* quern_session_load(quern_session* session, const void* bytes, size_
 quern_error* quern_token_sampler_new(const char* options, const quern_session* session, quern_token_sampler** sampler) {
   if (quern_error* error = Needs(__func__, {{"sampler", sampler}})) return error;
   quern::SamplingOptions read;
-  if (quern_error* error = ReadOptions(__func__, options,
-                                       {{"temperature", &read.temperature},
-                                        {"top_k", &read.top_k},
-                                        {"top_p", &read.top_p},
-                                        {"seed", &read.seed},
-                                        {"min_p", &read.min_p},
-                                        {"typical_p", &read.typical_p},
-                                        {"repeat_penalty", &read.repeat_penalty},
-                                        {"frequency_penalty", &read.frequency_penalty},
-                                        {"presence_penalty", &read.presence_penalty},
-                                        {"penalty_last", &read.penalty_last},
-                                        {"mirostat_tau", &read.mirostat_tau},
-                                        {"mirostat_eta", &read.mirostat_eta},
-                                        {"logit_bias", &read.logit_bias},
-                                        {"grammar", &read.grammar}}))
-    return error;
+  if (quern_error* error = ReadOptions(__func__, options, FieldsOf(read))) return error;
   if (session == nullptr) {
     quern::Result<quern::Sampler> made = quern::Sampler::Make(read);
     if (!made.ok()) return Failed(made.details());
@@ -164,8 +149,7 @@ quern_error* quern_token_sampler_new(const char* options, const quern_session* s
     return nullptr;
   }
   const quern::Result<quern::Tokenizer> tokenizer = SessionOf(session)->tokenizer();
-  const bool needed = !read.grammar.empty();
-  if (needed && !tokenizer.ok()) return Failed(tokenizer.details());
+  if (read.needs_tokenizer() && !tokenizer.ok()) return Failed(tokenizer.details());
   quern::Result<quern::Sampler> made = quern::Sampler::Make(read, tokenizer.ok() ? &*tokenizer : nullptr);
   if (!made.ok()) return Failed(made.details());
   *sampler = new quern_token_sampler{std::move(*made)};

@@ -1,6 +1,8 @@
 // Sampler of the public interface.
 #include "generate/sampler.h"
 
+#include <algorithm>
+
 #include "compiler/public_error.h"
 #include "generate/grammar/grammar.h"
 #include "generate/json_schema.h"
@@ -11,30 +13,26 @@ namespace quern {
 
 struct Sampler::State {
   TokenSampler sampler;
-  bool closed = false;  // there is a grammar, and nothing that holds to it
+  bool closed = false;  // a tokenizer is needed, and there is none
 };
 
 namespace {
 
-SampleOptions OptionsOf(const SamplingOptions& o) {
-  return {.temperature = o.temperature,
-          .top_k = o.top_k,
-          .top_p = o.top_p,
-          .seed = o.seed,
-          .min_p = o.min_p,
-          .typical_p = o.typical_p,
-          .repeat_penalty = o.repeat_penalty,
-          .frequency_penalty = o.frequency_penalty,
-          .presence_penalty = o.presence_penalty,
-          .penalty_last = o.penalty_last,
-          .logit_bias = o.logit_bias,
-          .mirostat_tau = o.mirostat_tau,
-          .mirostat_eta = o.mirostat_eta};
+Status Check(const SamplingOptions& options) {
+  QUERN_RETURN_IF_ERROR(CheckSamplingOptions(options));
+  return options.grammar.empty() ? absl::OkStatus() : grammar::Grammar::Parse(options.grammar).status();
 }
 
-Status Check(const SamplingOptions& options) {
-  QUERN_RETURN_IF_ERROR(CheckSampleOptions(OptionsOf(options)));
-  return options.grammar.empty() ? absl::OkStatus() : grammar::Grammar::Parse(options.grammar).status();
+// Ids of tokens that have one of the texts in them, rising. `tokenizer` may be null where there are no texts.
+std::vector<int32_t> TokensThatHold(const std::vector<std::string>& texts, const Tokenizer* tokenizer) {
+  std::vector<int32_t> ids;
+  if (texts.empty()) return ids;
+  for (int32_t id = 0; id < tokenizer->size(); ++id) {
+    const std::string piece = tokenizer->Piece(id, /*special=*/true);
+    const auto holds = [&](const std::string& text) { return piece.find(text) != std::string::npos; };
+    if (std::ranges::any_of(texts, holds)) ids.push_back(id);
+  }
+  return ids;
 }
 
 }  // namespace
@@ -49,24 +47,30 @@ Result<void> CheckSampling(const SamplingOptions& options) { return compiler::To
 
 Result<Sampler> Sampler::Make(const SamplingOptions& options, const Tokenizer* tokenizer) {
   const auto failed = [](const Status& status) { return Result<Sampler>::Failed(compiler::ErrorOf(status)); };
-  if (const Status ok = CheckSampleOptions(OptionsOf(options)); !ok.ok()) return failed(ok);
+  if (const Status ok = CheckSamplingOptions(options); !ok.ok()) return failed(ok);
+  if (options.needs_tokenizer() && tokenizer == nullptr) {
+    return failed(
+        absl::InvalidArgumentError(std::string(options.grammar.empty() ? "dry_breakers need" : "a grammar needs") +
+                                   " the tokenizer whose tokens are drawn"));
+  }
   std::unique_ptr<Constraint> constraint;
   if (!options.grammar.empty()) {
-    if (tokenizer == nullptr)
-      return failed(absl::InvalidArgumentError("a grammar needs the tokenizer whose tokens are drawn"));
     StatusOr<std::unique_ptr<Constraint>> made = Constraint::Make(options.grammar, tokenizer->tokenizer_->trie());
     if (!made.ok()) return failed(made.status());
     constraint = *std::move(made);
   }
+  std::vector<int32_t> breakers;
+  if (options.dry_multiplier > 0) breakers = TokensThatHold(options.dry_breakers, tokenizer);
   Sampler sampler(SamplingOptions{});
-  sampler.state_ = std::make_unique<State>(State{TokenSampler(OptionsOf(options), std::move(constraint))});
+  sampler.state_ = std::make_unique<State>(State{TokenSampler(options, std::move(constraint), std::move(breakers))});
   return sampler;
 }
 
-Sampler::Sampler(const SamplingOptions& options)
-    : state_(std::make_unique<State>(
-          State{TokenSampler(CheckSampleOptions(OptionsOf(options)).ok() ? OptionsOf(options) : SampleOptions{}),
-                !options.grammar.empty()})) {}
+Sampler::Sampler(const SamplingOptions& options) {
+  const bool right = CheckSamplingOptions(options).ok();
+  state_ = std::make_unique<State>(
+      State{.sampler = TokenSampler(right ? options : SamplingOptions{}), .closed = options.needs_tokenizer()});
+}
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 Sampler::~Sampler() = default;
@@ -77,7 +81,8 @@ bool Sampler::complete() const { return !state_->closed && state_->sampler.compl
 
 Result<int32_t> Sampler::Draw(std::span<const float> logits) {
   const auto failed = [](const Status& status) { return Result<int32_t>::Failed(compiler::ErrorOf(status)); };
-  if (state_->closed) return failed(absl::InvalidArgumentError("samplers with a grammar are made by Sampler::Make"));
+  if (state_->closed)
+    return failed(absl::InvalidArgumentError("samplers that need a tokenizer are made by Sampler::Make"));
   if (logits.empty()) {
     if (!state_->sampler.constrained()) return 0;
     return failed(absl::InvalidArgumentError("there are no logits to draw from"));

@@ -5,15 +5,7 @@
 
 namespace quern {
 
-Status Mirostat::Check(const SampleOptions& options) {
-  if (!(options.mirostat_tau >= 0) || std::isinf(options.mirostat_tau))
-    return absl::InvalidArgumentError(absl::StrFormat("a mirostat_tau of %g is not 0 or more", options.mirostat_tau));
-  if (!(options.mirostat_eta >= 0 && options.mirostat_eta <= 1))
-    return absl::InvalidArgumentError(absl::StrFormat("mirostat_eta %g is not in [0, 1]", options.mirostat_eta));
-  return absl::OkStatus();
-}
-
-Mirostat::Mirostat(const SampleOptions& options)
+Mirostat::Mirostat(const SamplingOptions& options)
     : tau_(options.mirostat_tau), eta_(options.mirostat_eta), most_(2 * tau_) {}
 
 void Mirostat::Cut(std::vector<Candidate>& candidates) const {

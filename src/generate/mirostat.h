@@ -15,10 +15,7 @@ namespace quern {
 
 class Mirostat {
  public:
-  // Ok, or which of the options is out of range.
-  static Status Check(const SampleOptions& options);
-
-  explicit Mirostat(const SampleOptions& options);
+  explicit Mirostat(const SamplingOptions& options);
   bool active() const { return tau_ > 0; }
   // Leaves out the candidates, which have weights and are not empty, whose surprise is too large.
   void Cut(std::vector<Candidate>& candidates) const;

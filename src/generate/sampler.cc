@@ -3,32 +3,22 @@
 #include <algorithm>
 #include <cmath>
 
-#include "generate/philox.h"
-
 namespace quern {
 namespace {
 
-constexpr const Stage* kOnLogits[] = {&kLogitBias, &kPenalties, &kTopK};
-constexpr const Stage* kOnProbabilities[] = {&kTypicalP, &kTopP, &kMinP};
+// In this order. At temperature 0 the first alone count, and then the largest logit.
+constexpr const Stage* kChangeLogits[] = {&kLogitBias, &kPenalties, &kDry};
+constexpr const Stage* kLeaveOut[] = {&kTopNSigma, &kTopK, &kTemperature, &kTypicalP, &kTopP, &kMinP, &kXtc};
 
 }  // namespace
 
-Status CheckSampleOptions(const SampleOptions& options) {
-  if (!(options.temperature >= 0) || std::isinf(options.temperature)) {
-    return absl::InvalidArgumentError(absl::StrFormat("a temperature of %g is not 0 or more", options.temperature));
+Status CheckSamplingOptions(const SamplingOptions& options) {
+  for (const SamplingNumber& number : SamplingNumbers()) {
+    if (const double value = number.Of(options); !number.range.Holds(value))
+      return absl::InvalidArgumentError(absl::StrFormat("%s %g is not %s", number.name, value, number.range.Text()));
   }
-  for (const Stage* stage : kOnLogits) QUERN_RETURN_IF_ERROR(stage->check(options));
-  for (const Stage* stage : kOnProbabilities) QUERN_RETURN_IF_ERROR(stage->check(options));
-  return Mirostat::Check(options);
-}
-
-double TokenSampler::Uniform() {
-  const PhiloxCounter counter = {static_cast<uint32_t>(draws_), static_cast<uint32_t>(draws_ >> 32), 0, 0};
-  const PhiloxKey key = {static_cast<uint32_t>(options_.seed), static_cast<uint32_t>(options_.seed >> 32)};
-  ++draws_;
-  const PhiloxCounter bits = Philox4x32(counter, key);
-  // 53 bits: every double of that grid below 1 is equally likely.
-  return static_cast<double>((uint64_t{bits[0]} << 32 | bits[1]) >> 11) * 0x1p-53;
+  QUERN_RETURN_IF_ERROR(CheckLogitBias(options));
+  return CheckDryBreakers(options);
 }
 
 void TokenSampler::Gather(std::span<const float> logits, const TokenMask* allowed) {
@@ -38,25 +28,22 @@ void TokenSampler::Gather(std::span<const float> logits, const TokenMask* allowe
     candidates_.push_back({static_cast<int32_t>(i), logits[i], 1});
   }
   if (candidates_.empty()) return;
-  for (const Stage* stage : kOnLogits) {
-    if (stage->active(options_)) stage->apply(options_, history_, candidates_);
-  }
+  const StageInput in = {options_, history_, breakers_, uniform_};
+  const auto apply = [&](std::span<const Stage* const> stages) {
+    for (const Stage* stage : stages) {
+      if (stage->active(options_)) stage->apply(in, candidates_);
+    }
+  };
+  apply(kChangeLogits);
   if (options_.temperature == 0) return;
-  const float largest = std::min_element(candidates_.begin(), candidates_.end(), Before)->logit;
-  const double temperature = std::max(options_.temperature, 1e-6);
-  for (Candidate& c : candidates_) {
-    // Infinite logits share everything between them; inf - inf would be NaN.
-    c.weight = c.logit == largest ? 1 : std::exp((static_cast<double>(c.logit) - largest) / temperature);
-  }
-  for (const Stage* stage : kOnProbabilities) {
-    if (stage->active(options_)) stage->apply(options_, history_, candidates_);
-  }
+  apply(kLeaveOut);
   if (mirostat_.active()) mirostat_.Cut(candidates_);
   std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
 }
 
 int32_t TokenSampler::Choose(std::span<const float> logits) {
-  if (options_.temperature == 0 && !kLogitBias.active(options_) && !kPenalties.active(options_)) {
+  const auto active = [&](const Stage* stage) { return stage->active(options_); };
+  if (options_.temperature == 0 && std::ranges::none_of(kChangeLogits, active)) {
     size_t best = logits.size();  // without a list of candidates: a vocabulary may have many thousand
     for (size_t i = 0; i < logits.size(); ++i) {
       if (logits[i] > -INFINITY && (best == logits.size() || logits[i] > logits[best])) best = i;
@@ -72,7 +59,7 @@ int32_t TokenSampler::Pick() {
   if (options_.temperature == 0) return chosen->id;
   double total = 0, sum = 0;
   for (const Candidate& c : candidates_) total += c.weight;
-  const double target = Uniform() * total;
+  const double target = uniform_.Next() * total;
   const auto reaches = [&](const Candidate& c) { return target < (sum += c.weight); };
   if (const auto found = std::ranges::find_if(candidates_, reaches); found != candidates_.end()) chosen = found;
   if (mirostat_.active()) mirostat_.Observe(chosen->weight / total);
@@ -114,7 +101,9 @@ void TokenSampler::Forget() {
 }
 
 std::vector<Candidate> TokenSampler::Distribution(std::span<const float> logits) {
+  const UniformStream before = uniform_;
   Gather(logits);
+  uniform_ = before;
   double total = 0;
   for (const Candidate& c : candidates_) total += c.weight;
   std::vector<Candidate> result = candidates_;

@@ -1,9 +1,11 @@
 // The stages between logits and a draw. Each is a file of src/generate/stages, with its formula and source, and a row
-// of the table in sampler.cc, which says in which order they come:
+// of the table in sampler.cc, which says in which order they come; the numbers that it goes by are rows of
+// sampling_numbers.cc:
 //
-//   logit_bias, penalties            change logits
-//   top_k                            on logits
-//   typical_p, top_p, min_p          on probabilities at the temperature
+//   logit_bias, penalties, dry       change logits
+//   top_n_sigma, top_k               leave out by logits
+//   temperature                      makes weights of them
+//   typical_p, top_p, min_p, xtc     leave out by weights
 //
 // What mirostat.h leaves out of the rest depends on what was drawn before, so it is no stage.
 //
@@ -13,28 +15,13 @@
 
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "generate/uniform.h"
+#include "quern/sampling.h"
 
 namespace quern {
-
-struct SampleOptions {
-  double temperature = 0;  // 0: the most likely token
-  int top_k = 0;           // 0: all
-  double top_p = 1;        // 1: all
-  uint64_t seed = 0;
-  double min_p = 0;              // 0: all
-  double typical_p = 1;          // 1: all
-  double repeat_penalty = 1;     // 1: none
-  double frequency_penalty = 0;  // 0: none
-  double presence_penalty = 0;   // 0: none
-  int penalty_last = 64;         // tokens that the penalties look back on; -1: all
-  std::vector<std::pair<int32_t, float>> logit_bias = {};
-  double mirostat_tau = 0;    // bits a token; 0: none
-  double mirostat_eta = 0.1;  // how fast it follows
-};
 
 struct Candidate {
   int32_t id;
@@ -47,21 +34,37 @@ inline bool Before(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
+// What a stage goes by beside the candidates.
+struct StageInput {
+  const SamplingOptions& options;
+  std::span<const int32_t> history;   // the tokens so far, the last one last
+  std::span<const int32_t> breakers;  // those that hold one of options.dry_breakers, rising
+  UniformStream& uniform;
+};
+
 struct Stage {
-  const char* name;
-  // Ok, or which option is out of range.
-  Status (*check)(const SampleOptions& options);
-  bool (*active)(const SampleOptions& options);
-  // Precondition: active, candidates are not empty, in any order. `history`: the tokens so far, the last one last.
-  // Stages on probabilities find the weights filled in.
-  void (*apply)(const SampleOptions& options, std::span<const int32_t> history, std::vector<Candidate>& candidates);
+  bool (*active)(const SamplingOptions& options);
+  // Precondition: active, candidates are not empty, in any order where no comment says otherwise. Stages behind
+  // temperature find the weights filled in.
+  void (*apply)(const StageInput& in, std::vector<Candidate>& candidates);
 };
 
 extern const Stage kLogitBias;
 extern const Stage kPenalties;
+extern const Stage kDry;
+extern const Stage kTopNSigma;
 extern const Stage kTopK;
+extern const Stage kTemperature;
 extern const Stage kTypicalP;
 extern const Stage kTopP;
 extern const Stage kMinP;
+extern const Stage kXtc;
+
+// Ok, or what makes no sense of the options that are no numbers, and have no range in SamplingNumbers().
+Status CheckLogitBias(const SamplingOptions& options);
+Status CheckDryBreakers(const SamplingOptions& options);
+
+// Of the probabilities that the weights stand for, in nats, summed in the order of the candidates.
+double Entropy(std::span<const Candidate> candidates);
 
 }  // namespace quern

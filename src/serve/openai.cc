@@ -8,7 +8,7 @@
 namespace quern::serve {
 namespace {
 
-constexpr size_t kMostMessages = 4096, kMostStops = 16, kMostInputs = 256;
+constexpr size_t kMostMessages = 4096, kMostTexts = 16, kMostInputs = 256;
 constexpr int64_t kMostLikeliest = 20;
 
 Status Wrong(std::string_view field, std::string_view wanted) {
@@ -19,15 +19,6 @@ Status Wrong(std::string_view field, std::string_view wanted) {
 const Json* Find(const Json& object, const char* field) {
   const auto found = object.find(field);
   return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-StatusOr<double> Number(const Json& object, const char* field, double low, double high, double otherwise) {
-  const Json* value = Find(object, field);
-  if (value == nullptr) return otherwise;
-  if (!value->is_number()) return Wrong(field, "a number");
-  const double number = value->get<double>();
-  if (!(number >= low && number <= high)) return Wrong(field, absl::StrFormat("a number in %g..%g", low, high));
-  return number;
 }
 
 StatusOr<int64_t> Whole(const Json& object, const char* field, int64_t low, int64_t high, int64_t otherwise) {
@@ -178,18 +169,20 @@ Status ReadInputs(const Json& object, Call& call) {
   return absl::OkStatus();
 }
 
-Status ReadStops(const Json& object, Call& call) {
-  const Json* stop = Find(object, "stop");
-  if (stop == nullptr) return absl::OkStatus();
-  if (stop->is_string()) {
-    call.request.stops = {stop->get<std::string>()};
+// A string, or several; `texts` stays as it is where there is no such field.
+Status ReadTexts(const Json& object, const char* field, std::vector<std::string>& texts) {
+  const Json* value = Find(object, field);
+  if (value == nullptr) return absl::OkStatus();
+  if (value->is_string()) {
+    texts = {value->get<std::string>()};
     return absl::OkStatus();
   }
-  const std::string wanted = absl::StrFormat("a string, or a list of at most %d", kMostStops);
-  if (!stop->is_array() || stop->size() > kMostStops) return Wrong("stop", wanted);
-  for (const Json& text : *stop) {
-    if (!text.is_string()) return Wrong("stop", wanted);
-    call.request.stops.push_back(text.get<std::string>());
+  const std::string wanted = absl::StrFormat("a string, or a list of at most %d", kMostTexts);
+  if (!value->is_array() || value->size() > kMostTexts) return Wrong(field, wanted);
+  texts.clear();
+  for (const Json& text : *value) {
+    if (!text.is_string()) return Wrong(field, wanted);
+    texts.push_back(text.get<std::string>());
   }
   return absl::OkStatus();
 }
@@ -209,22 +202,31 @@ Status ReadBias(const Json& object, SamplingOptions& sampling) {
   return absl::OkStatus();
 }
 
-Status ReadSampling(const Json& object, int64_t default_tokens, Request& request) {
+// Where OpenAI's interface allows less than SamplingNumbers().
+struct Narrower {
+  std::string_view name;
+  SamplingRange range;
+};
+constexpr Narrower kNarrower[] = {{"frequency_penalty", {-2, 2}}, {"presence_penalty", {-2, 2}}};
+
+Status ReadSampling(const Json& object, const CallDefaults& defaults, Request& request) {
   SamplingOptions& sampling = request.sampling;
-  QUERN_ASSIGN(sampling.temperature, Number(object, "temperature", 0, 100, 1));
-  QUERN_ASSIGN(sampling.top_p, Number(object, "top_p", 1e-6, 1, 1));
-  QUERN_ASSIGN(sampling.min_p, Number(object, "min_p", 0, 1, 0));
-  QUERN_ASSIGN(sampling.mirostat_tau, Number(object, "mirostat_tau", 0, 100, 0));
-  QUERN_ASSIGN(sampling.mirostat_eta, Number(object, "mirostat_eta", 0, 1, 0.1));
-  QUERN_ASSIGN(const int64_t top_k, Whole(object, "top_k", 0, INT32_MAX, 0));
-  sampling.top_k = static_cast<int>(top_k);
-  QUERN_ASSIGN(sampling.frequency_penalty, Number(object, "frequency_penalty", -2, 2, 0));
-  QUERN_ASSIGN(sampling.presence_penalty, Number(object, "presence_penalty", -2, 2, 0));
-  QUERN_ASSIGN(sampling.repeat_penalty, Number(object, "repeat_penalty", 0.01, 100, 1));
+  sampling = defaults.sampling;
+  for (const SamplingNumber& number : SamplingNumbers()) {
+    const Json* value = Find(object, number.name);
+    if (value == nullptr) continue;
+    const auto narrower = std::ranges::find(kNarrower, std::string_view(number.name), &Narrower::name);
+    const SamplingRange& range = narrower == std::end(kNarrower) ? number.range : narrower->range;
+    if (!(range.whole ? value->is_number_integer() : value->is_number()) || !range.Holds(value->get<double>()))
+      return Wrong(number.name, range.Text());
+    number.Set(sampling, value->get<double>());
+  }
+  QUERN_RETURN_IF_ERROR(ReadTexts(object, "dry_breakers", sampling.dry_breakers));
+  if (std::ranges::count(sampling.dry_breakers, "") > 0) return Wrong("dry_breakers", "texts that are not empty");
   QUERN_ASSIGN(const int64_t seed, Whole(object, "seed", INT64_MIN, INT64_MAX, 0));
   sampling.seed = static_cast<uint64_t>(seed);
   const char* tokens = Find(object, "max_completion_tokens") != nullptr ? "max_completion_tokens" : "max_tokens";
-  QUERN_ASSIGN(request.tokens, Whole(object, tokens, 1, INT32_MAX, default_tokens));
+  QUERN_ASSIGN(request.tokens, Whole(object, tokens, 1, INT32_MAX, defaults.tokens));
   return ReadBias(object, sampling);
 }
 
@@ -318,7 +320,7 @@ const char* StreamObject(const AnswerName& name) {
 
 }  // namespace
 
-StatusOr<Call> ParseCall(std::string_view body, Form form, int64_t default_tokens) {
+StatusOr<Call> ParseCall(std::string_view body, Form form, const CallDefaults& defaults) {
   if (IsNestedTooDeeply(body)) return absl::InvalidArgumentError("the body is nested too deeply");
   const Json object = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) return absl::InvalidArgumentError("the body is no JSON");
@@ -333,8 +335,8 @@ StatusOr<Call> ParseCall(std::string_view body, Form form, int64_t default_token
     return call;
   }
   QUERN_RETURN_IF_ERROR(form == Form::kChat ? ReadMessages(object, call) : ReadPrompt(object, call));
-  QUERN_RETURN_IF_ERROR(ReadStops(object, call));
-  QUERN_RETURN_IF_ERROR(ReadSampling(object, default_tokens, call.request));
+  QUERN_RETURN_IF_ERROR(ReadTexts(object, "stop", call.request.stops));
+  QUERN_RETURN_IF_ERROR(ReadSampling(object, defaults, call.request));
   QUERN_RETURN_IF_ERROR(RefuseOthers(object));
   QUERN_RETURN_IF_ERROR(ReadLogprobs(object, form, call.request));
   QUERN_RETURN_IF_ERROR(ReadResponseFormat(object, call.request.sampling));

@@ -28,9 +28,15 @@ struct Call {
 
 enum class Form { kChat, kCompletion, kEmbedding };
 
+// Where a body does not say.
+struct CallDefaults {
+  int64_t tokens = 16;
+  SamplingOptions sampling = {.temperature = 1};  // OpenAI's
+};
+
 // Errors name the field. Fields that change the answer and that nothing here does (several choices) are errors; others
 // are left alone.
-StatusOr<Call> ParseCall(std::string_view body, Form form, int64_t default_tokens);
+StatusOr<Call> ParseCall(std::string_view body, Form form, const CallDefaults& defaults = {});
 
 Json ErrorBody(std::string_view message, std::string_view type, std::string_view code);
 

@@ -232,7 +232,7 @@ void Server::State::SendStream(const std::shared_ptr<Answer>& answer, const Answ
 
 void Server::State::Complete(const HttpRequest& request, Response& response, Form form) {
   if (scheduler == nullptr) return SetError(response, 400, "this model is an encoder: use /v1/embeddings");
-  StatusOr<Call> call = ParseCall(request.body, form, serving.tokens);
+  StatusOr<Call> call = ParseCall(request.body, form, {serving.tokens, serving.sampling});
   if (!call.ok()) return SetError(response, 400, std::string(call.status().message()));
   const quern::Result<void> sampling = CheckSampling(call->request.sampling);
   if (!sampling.ok()) return SetError(response, 400, sampling.error());
@@ -256,7 +256,7 @@ void Server::State::Complete(const HttpRequest& request, Response& response, For
 
 void Server::State::Embed(const HttpRequest& request, Response& response) {
   if (!embedder) return SetError(response, 400, "this model is no encoder");
-  const StatusOr<Call> call = ParseCall(request.body, Form::kEmbedding, 1);
+  const StatusOr<Call> call = ParseCall(request.body, Form::kEmbedding);
   if (!call.ok()) return SetError(response, 400, std::string(call.status().message()));
   Json data = Json::array();
   int64_t tokens = 0;

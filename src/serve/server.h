@@ -26,6 +26,7 @@ struct ServeOptions {
   int parallel = 4;                                // answers under way
   int queue = 64;                                  // requests that wait
   int64_t tokens = 1024;                           // of an answer, where a request does not say
+  SamplingOptions sampling = {.temperature = 1};   // where a request does not say
   int64_t body_bytes = 8 << 20;                    // of a request
   int seconds = 600;                               // that an answer may take
   std::string name = {};                           // of the model in answers; empty: the file's

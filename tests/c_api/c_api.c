@@ -513,6 +513,14 @@ static void generate(const char* model) {
   IS_NULL("sampler", quern_token_sampler_new(NULL, s, NULL));
   FAILS(QUERN_CODE_INVALID, "\"heat\"", quern_token_sampler_new("{\"heat\": 1}", s, &sampler));
   FAILS(QUERN_CODE_INVALID, "", quern_token_sampler_new("{\"temperature\": -1}", s, &sampler));
+  FAILS(QUERN_CODE_INVALID, "typical_p 2 is not a number in (0, 1]",
+        quern_token_sampler_new("{\"typical_p\": 2}", s, &sampler));
+  FAILS(QUERN_CODE_INVALID, "dry_breakers need the tokenizer",
+        quern_token_sampler_new("{\"dry_multiplier\": 1}", NULL, &sampler));
+  OK(quern_token_sampler_new("{\"dry_multiplier\": 1, \"dry_breakers\": []}", NULL, &sampler));
+  quern_token_sampler_free(sampler);
+  sampler = NULL;
+  FAILS(QUERN_CODE_INVALID, "a whole number, not 1.5", quern_token_sampler_new("{\"top_k\": 1.5}", s, &sampler));
   FAILS(QUERN_CODE_INVALID, "a list of [id, bias]", quern_token_sampler_new("{\"logit_bias\": [1]}", s, &sampler));
   FAILS(QUERN_CODE_INVALID, "", quern_token_sampler_new("{\"grammar\": \"root ::= [0-9]+\"}", NULL, &sampler));
   FAILS(QUERN_CODE_INVALID, "", quern_token_sampler_new("{\"grammar\": \"root :: [\"}", s, &sampler));

@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace quern;
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   for (const serve::Form form : {serve::Form::kChat, serve::Form::kCompletion, serve::Form::kEmbedding}) {
-    const StatusOr<serve::Call> call = serve::ParseCall(body, form, 16);
+    const StatusOr<serve::Call> call = serve::ParseCall(body, form);
     if (!call.ok()) {
       if (call.status().message().empty()) std::abort();
       const std::string text = serve::ErrorBody(std::string(call.status().message()), "type", "code")

@@ -12,7 +12,7 @@ import tempfile
 import time
 
 from program import expect, Program
-from templates import with_template
+from model_keys import with_template
 
 QUERN, SOURCE = Program(sys.argv[1]), sys.argv[2]
 run = QUERN.run

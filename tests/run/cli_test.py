@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+from model_keys import with_keys
+
 QUERN, SOURCE = sys.argv[1:3]
 MODEL = os.path.join(SOURCE, "models/addition.gguf")
 LONG = os.environ.get("QUERN_LONG_TESTS", "") not in ("", "0")
@@ -122,7 +124,10 @@ def ids_and_sampling():
     for args in (("--temp", "1.5", "--min-p", "1"), ("--logit-bias", first + "=50"), ("--frequency-penalty", "0")):
         if draw(*args).split()[0] != greedy.split()[0]:
             sys.exit(f"{args} draws another token than the likeliest")
-    for args in (("--logit-bias", first + "=-inf"), ("--presence-penalty", "100")):
+    for args in (("--logit-bias", first + "=-inf"), ("--presence-penalty", "100"),
+                 ("--dry-multiplier", "9", "--dry-breaker", "none", "--dry-allowed-length", "1"),
+                 ("--temp", "1", "--xtc-probability", "1", "--xtc-threshold", "0"),
+                 ("--temperature", "0.5", "--dynatemp-range", "0.5", "--dynatemp-exp", "0")):
         if draw(*args) == greedy:
             sys.exit(f"{args} makes no difference")
     drawn = {draw("--temp", "1.5", "--seed", "7", "--typical-p", "0.9", "--repeat-penalty", "1.3", "--threads", count)
@@ -131,6 +136,26 @@ def ids_and_sampling():
         sys.exit("the number of threads changes what is drawn")
     if draw("--temp", "1.5", "--seed", str(2**64 - 1)) == greedy:
         sys.exit("the largest seed draws nothing")
+
+
+def file_sampling(folder):
+    """A model whose file says how to draw from it: that is done, and said, where no option says otherwise."""
+
+    path = with_keys(MODEL, folder, "sampling.gguf", {"general.sampling.temp": 1.5, "general.sampling.top_k": 7,
+                                                      "general.sampling.top_p": 3.0})
+
+    def draw(of, *args):
+        return works("run", of, "--prompt", "3", "--tokens", "20", "--ids", *args)
+
+    by_file = draw(path)
+    expect(b"sampling by the model's file: --temp 1.5 --top-k 7\n" in by_file.stderr, "what the file says is said",
+           by_file)
+    expect(b"general.sampling.top_p is not a number in (0, 1]" in by_file.stderr, "what is wrong is said", by_file)
+    if by_file.stdout != draw(MODEL, "--temp", "1.5", "--top-k", "7").stdout or by_file.stdout == draw(MODEL).stdout:
+        sys.exit("the file's sampling is not what is drawn by")
+    by_option = draw(path, "--temp", "0", "--top-k", "0")
+    expect(b"sampling by" not in by_option.stderr and by_option.stdout == draw(MODEL).stdout, "options come first",
+           by_option)
 
 
 def logits(folder):
@@ -216,6 +241,10 @@ def nonsense():
         "--frequency-penalty": ("inf", "nan", "x"),
         "--presence-penalty": ("inf", "nan", "x"),
         "--penalty-last": ("-2", "1.5", "x"),
+        "--top-n-sigma": ("-1", "inf", "x"),
+        "--xtc-probability": ("-0.1", "1.1", "nan"),
+        "--dry-allowed-length": ("0", "1.5", "010x"),
+        "--dry-base": ("0.9", "inf"),
         "--logit-bias": ("3", "3=", "=3", "3=x", "x=3", "3=inf", "3=nan", "-3=1", "3 = 1", ""),
         "--threads": ("-1", "257", "x", "1e2", "99999999999"),
         "--context": ("-1", "x", "1e3", "999999999999", "99999999999999999999"),
@@ -551,7 +580,7 @@ def typed(folder):
 
     if sorted(completed("quern", "")) != sorted(commands + ["-h", "--help", "--version"]):
         sys.exit(f"bash completes {completed('quern', '')}, the help has {commands}")
-    if completed("quern", "prof") != ["profile"] or completed("quern", "run", "--top-") != ["--top-k", "--top-p"]:
+    if completed("quern", "prof") != ["profile"] or completed("quern", "run", "--top-k") != ["--top-k"]:
         sys.exit("bash completes neither a command nor an option")
     if completed("quern", "cache", "ex") != ["explain"] or "--cpu" not in completed("quern", "cache", "explain", "--c"):
         sys.exit("bash completes no verb of the cache")
@@ -610,6 +639,7 @@ dumps()
 helps()
 environment()
 with tempfile.TemporaryDirectory(prefix="quern_cli_") as scratch:
+    file_sampling(scratch)
     logits(scratch)
     of_the_other_kind(scratch)
     outputs_first(scratch)

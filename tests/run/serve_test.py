@@ -22,7 +22,7 @@ import threading
 
 from browser import CHROMIUM, Browser
 from random_mamba import random_mamba
-from templates import with_template
+from model_keys import with_keys, with_template
 
 SEED = 20261124
 QUERN, MODEL = sys.argv[1], sys.argv[2]
@@ -142,6 +142,12 @@ def test_forms(server):
     else:
         expect(said["text"].startswith("{"), said)
     test_logprobs(server, body)
+    every = {"top_k": 5, "top_p": 0.9, "min_p": 0.1, "typical_p": 0.9, "repeat_penalty": 1.1, "penalty_last": 3,
+             "frequency_penalty": 0.1, "presence_penalty": 0.1, "mirostat_tau": 2, "mirostat_eta": 0.2,
+             "top_n_sigma": 2, "xtc_probability": 0.5, "xtc_threshold": 0.1, "dynatemp_range": 0.5,
+             "dynatemp_exponent": 1, "dry_multiplier": 0.8, "dry_base": 2, "dry_allowed_length": 2,
+             "dry_penalty_last": 100, "dry_breakers": ["="]}
+    expect(server.complete(dict(body, temperature=1.5, **every)), "every number of sampling is taken")
     for seed in (3, 4):
         drawn = [server.complete(dict(body, temperature=1.5, seed=seed)) for _ in range(2)]
         expect(drawn[0] == drawn[1], "the same seed, the same text")
@@ -153,7 +159,12 @@ def test_refusals(server):
         (b"{", "no JSON"), (b"[]", "no JSON object"), (b"[" * 100000, "nested too deeply"), (b"\xff\xfe", "no JSON"),
         ({}, "prompt: "), (dict(good, max_tokens=0), "max_tokens: "), (dict(good, max_tokens="3"), "max_tokens: "),
         (dict(good, max_tokens=1e300), "max_tokens: "), (dict(good, temperature=-1), "temperature: "),
-        (dict(good, top_p=0), "top_p: "), (dict(good, stop=3), "stop: "), (dict(good, stop=["a"] * 99), "stop: "),
+        (dict(good, top_p=0), "top_p: a number in (0, 1]"), (dict(good, frequency_penalty=3), "in [-2, 2]"),
+        (dict(good, typical_p=2), "typical_p: "), (dict(good, penalty_last=-2), "a whole number from -1 on"),
+        (dict(good, dry_breakers=["a", 3]), "dry_breakers: "), (dict(good, dry_breakers=[""]), "dry_breakers: "),
+        (dict(good, penalty_last=2.0), "penalty_last: "), (dict(good, top_k=1e300), "top_k: "),
+        (dict(good, top_k=2**31), "top_k: "), (dict(good, min_p="1"), "min_p: "),
+        (dict(good, stop=3), "stop: "), (dict(good, stop=["a"] * 99), "stop: "),
         (dict(good, n=2), "n: "), (dict(good, logprobs=21), "logprobs: "), (dict(good, logprobs=-1), "logprobs: "),
         (dict(good, logprobs=True), "logprobs: "), (dict(good, logit_bias={"x": 1}), "logit_bias"),
         (dict(good, logit_bias={"1": 1e9}), "logit_bias"), (dict(good, prompt=[99999999]), "out of range"),
@@ -210,6 +221,18 @@ def test_chat():
         expect(events[0]["choices"][0]["delta"]["role"] == "assistant", "who speaks")
         said = "".join(e["choices"][0]["delta"].get("content", "") for e in events if e["choices"])
         expect(said == "85" and events[-1]["usage"]["completion_tokens"] == 2, f"{said} {events[-1]}")
+        server.end()
+
+
+def test_file_sampling(plain):
+    """What the model's file says of sampling is where a request does not."""
+    with tempfile.TemporaryDirectory() as folder:
+        keys = {"general.sampling.temp": 3.0, "general.sampling.top_k": 7}
+        server = Served("--invariant", model=with_keys(MODEL, folder, "sampling.gguf", keys))
+        body = {"prompt": "3", "max_tokens": 20, "seed": 5}
+        hot, cold = plain.complete(dict(body, temperature=3, top_k=7)), plain.complete(body)
+        expect(server.complete(body) == hot != cold, "the file's sampling is what is drawn by")
+        expect(server.complete(dict(body, temperature=1, top_k=0)) == cold, "what a request says comes first")
         server.end()
 
 
@@ -404,6 +427,7 @@ def main():
     server = Served("--invariant", "--parallel", "6", "--queue", "128")
     test_forms(server)
     test_refusals(server)
+    test_file_sampling(server)
     test_crowd(server)
     server.end()
     with tempfile.NamedTemporaryFile("w", suffix=".key") as key:

@@ -13,6 +13,7 @@
 
 #include "serve/server.h"
 #include "tools/quern/errors.h"
+#include "tools/quern/file_sampling.h"
 #include "tools/quern/serve_options.h"
 #include "tools/quern/usage.h"
 
@@ -44,6 +45,9 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
     };
   }
+  const auto given = [](const quern::SamplingNumber&) { return false; };
+  if (const quern::Result<void> taken = TakeFileSampling(arguments.model, given, serving.sampling); !taken.ok())
+    return Fail(taken.error());
   quern::Result<std::unique_ptr<quern::serve::Server>> server =
       quern::serve::Server::Open(arguments.model, arguments.options, serving);
   if (!server.ok()) return Fail(server.error());

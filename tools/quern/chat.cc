@@ -200,7 +200,7 @@ ChatCommand::ChatCommand(CLI::App& app)
 }
 
 int ChatCommand::Run() {
-  quern::Result<quern::SamplingOptions> sampling = sampling_.Get();
+  quern::Result<quern::SamplingOptions> sampling = sampling_.Get(model_);
   if (!sampling.ok()) return Fail(sampling.details());
   quern::Result<quern::ChatTemplate> chat = OpenTemplate(model_, template_);
   if (!chat.ok()) return Fail(chat.details());

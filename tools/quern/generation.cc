@@ -23,7 +23,7 @@ std::string KernelsOf(const quern::Timings& timings) {
 }  // namespace
 
 quern::Result<quern::Sampler> SamplerOf(const quern::SamplingOptions& options, const quern::Session& session) {
-  if (options.grammar.empty()) return quern::Sampler::Make(options);
+  if (!options.needs_tokenizer()) return quern::Sampler::Make(options);
   quern::Result<quern::Tokenizer> tokenizer = session.tokenizer();
   if (!tokenizer.ok()) return quern::Result<quern::Sampler>::Failed(tokenizer.details());
   return quern::Sampler::Make(options, &*tokenizer);

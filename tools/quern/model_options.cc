@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <span>
 #include <string_view>
 
 #include "prompt.h"
@@ -78,45 +77,36 @@ void AddRunOptions(CLI::App& verb, quern::Options& options) {
                   "folder of compiled kernels, or off; QUERN_CACHE or the user's cache folder when not given");
 }
 
+std::string FlagsOf(const quern::SamplingNumber& number) {
+  if (number.flags != nullptr) return number.flags;
+  std::string flag = "--" + std::string(number.name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
 quern::Result<void> RefuseOthers(const CLI::App& verb, const std::string& model, bool graph) {
   constexpr std::string_view kOfGraphs[] = {"size", "in", "out", "values", "fix-sizes"};
-  constexpr std::string_view kOfModels[] = {"prompt",
-                                            "file",
-                                            "tokens-in",
-                                            "tokens",
-                                            "chat",
-                                            "system",
-                                            "template",
-                                            "special",
-                                            "no-special",
-                                            "escape",
-                                            "ids",
-                                            "report",
-                                            "logits",
-                                            "session",
-                                            "context",
-                                            "lora",
-                                            "temp",
-                                            "top-k",
-                                            "top-p",
-                                            "min-p",
-                                            "typical-p",
-                                            "mirostat",
-                                            "mirostat-eta",
-                                            "seed",
-                                            "repeat-penalty",
-                                            "frequency-penalty",
-                                            "presence-penalty",
-                                            "penalty-last",
-                                            "logit-bias",
-                                            "grammar",
-                                            "speculate",
-                                            "grammar-file",
-                                            "json-schema",
-                                            "context-shift",
-                                            "stop",
-                                            "embed-vocabulary"};
-  const std::span<const std::string_view> others = graph ? std::span<const std::string_view>(kOfModels) : kOfGraphs;
+  constexpr std::string_view kOfModels[] = {"prompt",      "file",
+                                            "tokens-in",   "tokens",
+                                            "chat",        "system",
+                                            "template",    "special",
+                                            "no-special",  "escape",
+                                            "ids",         "report",
+                                            "logits",      "session",
+                                            "context",     "lora",
+                                            "seed",        "logit-bias",
+                                            "dry-breaker", "grammar",
+                                            "speculate",   "grammar-file",
+                                            "json-schema", "context-shift",
+                                            "stop",        "embed-vocabulary"};
+  std::vector<std::string> others(std::begin(kOfGraphs), std::end(kOfGraphs));
+  if (graph) {
+    others.assign(std::begin(kOfModels), std::end(kOfModels));
+    for (const quern::SamplingNumber& number : quern::SamplingNumbers()) {
+      const std::string flags = FlagsOf(number);
+      others.push_back(flags.substr(2, flags.find(',') - 2));
+    }
+  }
   for (const CLI::Option* option : verb.get_options()) {
     if (option->count() == 0 || option->get_lnames().empty()) continue;
     if (!option->get_envname().empty() && std::getenv(option->get_envname().c_str()) != nullptr) continue;

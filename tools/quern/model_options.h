@@ -51,6 +51,8 @@ void AddSpecialiseOption(CLI::App& verb, quern::Options& options);
 CLI::Option* AddIdsOption(CLI::App& verb, std::vector<int32_t>& ids);
 // --threads and --cache, of verbs that run the model.
 void AddRunOptions(CLI::App& verb, quern::Options& options);
+// The option of a number of sampling, under all its names: "--penalty-last,--repeat-last-n".
+std::string FlagsOf(const quern::SamplingNumber& number);
 // What was typed of options that are of the other kind of file, and would do nothing: of language models, or of graphs.
 // Variables of the environment are for all commands, and are left alone.
 quern::Result<void> RefuseOthers(const CLI::App& verb, const std::string& model, bool graph);

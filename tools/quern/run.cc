@@ -222,7 +222,7 @@ quern::Result<std::vector<int32_t>> RunCommand::Prompt(quern::Session& session) 
 }
 
 int RunCommand::Complete() {
-  quern::Result<quern::SamplingOptions> sampling = sampling_.Get();
+  quern::Result<quern::SamplingOptions> sampling = sampling_.Get(model_);
   if (!sampling.ok()) return Fail(sampling.details());
   options_.progress = PromptProgress();
   quern::Result<quern::Session> session = quern::Session::Open(model_, options_);

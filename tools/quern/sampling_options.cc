@@ -4,37 +4,37 @@
 #include <charconv>
 #include <random>
 
+#include "file_sampling.h"
 #include "model_options.h"
 #include "prompt.h"
 
+namespace {
+
+// What `value` lacks of being a whole number in the range; empty when nothing. The option parser's own conversion cuts
+// what is too large, and reads 010 as 8.
+std::string WrongWhole(const quern::SamplingRange& range, const std::string& value) {
+  int number = 0;
+  const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error == std::errc() && stop == value.data() + value.size() && range.Holds(number)) return "";
+  return "\"" + value + "\" is not " + range.Text();
+}
+
+}  // namespace
+
 SamplingArguments::SamplingArguments(CLI::App& verb, int tokens) : tokens_(tokens) {
   verb.add_option("-n,--tokens", tokens_, "tokens to generate at most")->capture_default_str()->check(WholeNumber<int>);
-  verb.add_option("--temp", sampling_.temperature, "0: the most likely token")->capture_default_str();
-  verb.add_option("--top-k", sampling_.top_k, "draw from this many tokens; 0: all")
-      ->capture_default_str()
-      ->check(WholeNumber<int>);
-  verb.add_option("--top-p", sampling_.top_p, "draw from the likeliest tokens that reach this probability; 1: all")
-      ->capture_default_str();
-  verb.add_option("--min-p", sampling_.min_p, "draw from tokens at least this part as likely as the likeliest; 0: all")
-      ->capture_default_str();
-  verb.add_option("--typical-p", sampling_.typical_p,
-                  "draw from the tokens of most typical surprise that reach this probability; 1: all")
-      ->capture_default_str();
-  verb.add_option("--repeat-penalty", sampling_.repeat_penalty,
-                  "make tokens that occurred less likely, by a factor; 1: not")
-      ->capture_default_str();
-  verb.add_option("--frequency-penalty", sampling_.frequency_penalty, "likewise, for each time they occurred")
-      ->capture_default_str();
-  verb.add_option("--presence-penalty", sampling_.presence_penalty, "likewise, once")->capture_default_str();
-  verb.add_option("--penalty-last,--repeat-last-n", sampling_.penalty_last,
-                  "tokens that penalties look back on; -1: all")
-      ->capture_default_str();
-  verb.add_option("--mirostat", sampling_.mirostat_tau,
-                  "keep the text's surprise at this many bits a token, whatever else is asked for; 0: not")
-      ->capture_default_str();
-  verb.add_option("--mirostat-eta", sampling_.mirostat_eta, "how fast that follows the text, from 0 to 1")
-      ->capture_default_str();
+  for (const quern::SamplingNumber& number : quern::SamplingNumbers()) {
+    CLI::Option* option = std::visit(
+        [&](auto place) { return verb.add_option(FlagsOf(number), sampling_.*place, number.meaning); }, number.member);
+    option->capture_default_str();
+    numbers_[number.name] = option;
+    if (number.range.whole) option->check([&](const std::string& value) { return WrongWhole(number.range, value); });
+  }
   verb.add_option("--logit-bias", biases_, "ID=BIAS, added to a token's logit; -inf: never; may be given again")
+      ->allow_extra_args(false);
+  verb.add_option("--dry-breaker,--dry-sequence-breaker", breakers_,
+                  "a text that repetitions do not go over, or none; may be given again, in place of line ends, colons, "
+                  "quotes and asterisks")
       ->allow_extra_args(false);
   verb.add_option("-s,--seed", seed_, "the same seed draws the same tokens; random: another each time, which is said")
       ->capture_default_str()
@@ -68,8 +68,11 @@ quern::Result<std::string> SamplingArguments::Grammar() const {
   return grammar;
 }
 
-quern::Result<quern::SamplingOptions> SamplingArguments::Get() const {
+quern::Result<quern::SamplingOptions> SamplingArguments::Get(const std::string& model) const {
   quern::SamplingOptions sampling = sampling_;
+  const auto given = [&](const quern::SamplingNumber& number) { return numbers_.at(number.name)->count() > 0; };
+  if (const quern::Result<void> taken = TakeFileSampling(model, given, sampling); !taken.ok())
+    return quern::Result<quern::SamplingOptions>::Failed(taken.details());
   if (seed_ == "random") {
     std::random_device device;
     sampling.seed = uint64_t{device()} << 32 | device();
@@ -87,6 +90,8 @@ quern::Result<quern::SamplingOptions> SamplingArguments::Get() const {
           Invalid("--logit-bias: \"" + text + "\" is not ID=BIAS, such as 15=-2.5 or 15=-inf"));
     sampling.logit_bias.emplace_back(id, bias);
   }
+  if (!breakers_.empty()) sampling.dry_breakers = breakers_;
+  if (breakers_ == std::vector<std::string>{"none"}) sampling.dry_breakers.clear();
   quern::Result<std::string> grammar = Grammar();
   if (!grammar.ok()) return quern::Result<quern::SamplingOptions>::Failed(grammar.details());
   sampling.grammar = *std::move(grammar);

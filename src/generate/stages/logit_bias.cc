@@ -8,18 +8,9 @@
 namespace quern {
 namespace {
 
-Status Check(const SampleOptions& options) {
-  for (const auto& [id, bias] : options.logit_bias) {
-    if (std::isnan(bias) || bias == INFINITY)
-      return absl::InvalidArgumentError(absl::StrFormat("the bias %g of token %d is no finite number", bias, id));
-    if (id < 0) return absl::InvalidArgumentError(absl::StrFormat("a bias is on token %d, which there is not", id));
-  }
-  return absl::OkStatus();
-}
-
-void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
+void Apply(const StageInput& in, std::vector<Candidate>& candidates) {
   // Candidates come with rising ids: this is the first stage.
-  for (const auto& [id, bias] : options.logit_bias) {
+  for (const auto& [id, bias] : in.options.logit_bias) {
     const auto found =
         std::lower_bound(candidates.begin(), candidates.end(), id,
                          [](const Candidate& candidate, int32_t wanted) { return candidate.id < wanted; });
@@ -31,6 +22,15 @@ void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<C
 
 }  // namespace
 
-constexpr Stage kLogitBias = {"logit_bias", Check, [](const SampleOptions& o) { return !o.logit_bias.empty(); }, Apply};
+Status CheckLogitBias(const SamplingOptions& options) {
+  for (const auto& [id, bias] : options.logit_bias) {
+    if (std::isnan(bias) || bias == INFINITY)
+      return absl::InvalidArgumentError(absl::StrFormat("the bias %g of token %d is no finite number", bias, id));
+    if (id < 0) return absl::InvalidArgumentError(absl::StrFormat("a bias is on token %d, which there is not", id));
+  }
+  return absl::OkStatus();
+}
+
+constexpr Stage kLogitBias = {[](const SamplingOptions& o) { return !o.logit_bias.empty(); }, Apply};
 
 }  // namespace quern

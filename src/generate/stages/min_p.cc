@@ -7,20 +7,14 @@
 namespace quern {
 namespace {
 
-Status Check(const SampleOptions& options) {
-  if (!(options.min_p >= 0 && options.min_p <= 1))
-    return absl::InvalidArgumentError(absl::StrFormat("min_p %g is not in [0, 1]", options.min_p));
-  return absl::OkStatus();
-}
-
-void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
+void Apply(const StageInput& in, std::vector<Candidate>& candidates) {
   double largest = 0;
   for (const Candidate& candidate : candidates) largest = std::max(largest, candidate.weight);
-  std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < options.min_p * largest; });
+  std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < in.options.min_p * largest; });
 }
 
 }  // namespace
 
-constexpr Stage kMinP = {"min_p", Check, [](const SampleOptions& o) { return o.min_p > 0; }, Apply};
+constexpr Stage kMinP = {[](const SamplingOptions& o) { return o.min_p > 0; }, Apply};
 
 }  // namespace quern

@@ -2,7 +2,6 @@
 //
 //   logit > 0 ? logit / repeat : logit * repeat        (Keskar et al. 2019, "CTRL", section 4.1, as llama.cpp has it)
 //   then logit - c * frequency - presence              (OpenAI's API reference, "frequency and presence penalties")
-#include <cmath>
 #include <unordered_map>
 
 #include "generate/stage.h"
@@ -10,25 +9,14 @@
 namespace quern {
 namespace {
 
-Status Check(const SampleOptions& options) {
-  if (!(options.repeat_penalty > 0) || std::isinf(options.repeat_penalty))
-    return absl::InvalidArgumentError(absl::StrFormat("a repeat penalty of %g is not above 0", options.repeat_penalty));
-  for (const double penalty : {options.frequency_penalty, options.presence_penalty}) {
-    if (!std::isfinite(penalty))
-      return absl::InvalidArgumentError(absl::StrFormat("a penalty of %g is no finite number", penalty));
-  }
-  if (options.penalty_last < -1)
-    return absl::InvalidArgumentError(
-        absl::StrFormat("penalties on the last %d tokens make no sense; -1 is all", options.penalty_last));
-  return absl::OkStatus();
-}
-
-bool Active(const SampleOptions& options) {
+bool Active(const SamplingOptions& options) {
   return options.penalty_last != 0 &&
          (options.repeat_penalty != 1 || options.frequency_penalty != 0 || options.presence_penalty != 0);
 }
 
-void Apply(const SampleOptions& options, std::span<const int32_t> history, std::vector<Candidate>& candidates) {
+void Apply(const StageInput& in, std::vector<Candidate>& candidates) {
+  const SamplingOptions& options = in.options;
+  std::span<const int32_t> history = in.history;
   if (options.penalty_last >= 0 && history.size() > static_cast<size_t>(options.penalty_last))
     history = history.last(options.penalty_last);
   std::unordered_map<int32_t, int> counts;
@@ -44,6 +32,6 @@ void Apply(const SampleOptions& options, std::span<const int32_t> history, std::
 
 }  // namespace
 
-constexpr Stage kPenalties = {"penalties", Check, Active, Apply};
+constexpr Stage kPenalties = {Active, Apply};
 
 }  // namespace quern

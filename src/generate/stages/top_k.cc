@@ -6,13 +6,8 @@
 namespace quern {
 namespace {
 
-Status Check(const SampleOptions& options) {
-  if (options.top_k < 0) return absl::InvalidArgumentError(absl::StrFormat("top_k %d is negative", options.top_k));
-  return absl::OkStatus();
-}
-
-void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
-  const auto k = static_cast<size_t>(options.top_k);
+void Apply(const StageInput& in, std::vector<Candidate>& candidates) {
+  const auto k = static_cast<size_t>(in.options.top_k);
   if (k >= candidates.size()) return;
   const auto kth = candidates.begin() + static_cast<ptrdiff_t>(k - 1);
   std::nth_element(candidates.begin(), kth, candidates.end(), Before);
@@ -22,6 +17,6 @@ void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<C
 
 }  // namespace
 
-constexpr Stage kTopK = {"top_k", Check, [](const SampleOptions& o) { return o.top_k > 0; }, Apply};
+constexpr Stage kTopK = {[](const SamplingOptions& o) { return o.top_k > 0; }, Apply};
 
 }  // namespace quern

@@ -7,23 +7,17 @@
 namespace quern {
 namespace {
 
-Status Check(const SampleOptions& options) {
-  if (!(options.top_p > 0 && options.top_p <= 1))
-    return absl::InvalidArgumentError(absl::StrFormat("top_p %g is not in (0, 1]", options.top_p));
-  return absl::OkStatus();
-}
-
-void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
+void Apply(const StageInput& in, std::vector<Candidate>& candidates) {
   std::sort(candidates.begin(), candidates.end(), Before);
   double total = 0, reached = 0;
   for (const Candidate& candidate : candidates) total += candidate.weight;
   size_t keep = 0;
-  while (keep < candidates.size() && reached < options.top_p * total) reached += candidates[keep++].weight;
+  while (keep < candidates.size() && reached < in.options.top_p * total) reached += candidates[keep++].weight;
   candidates.resize(std::max<size_t>(keep, 1));
 }
 
 }  // namespace
 
-constexpr Stage kTopP = {"top_p", Check, [](const SampleOptions& o) { return o.top_p < 1; }, Apply};
+constexpr Stage kTopP = {[](const SamplingOptions& o) { return o.top_p < 1; }, Apply};
 
 }  // namespace quern

@@ -9,20 +9,11 @@
 namespace quern {
 namespace {
 
-Status Check(const SampleOptions& options) {
-  if (!(options.typical_p > 0 && options.typical_p <= 1))
-    return absl::InvalidArgumentError(absl::StrFormat("typical_p %g is not in (0, 1]", options.typical_p));
-  return absl::OkStatus();
-}
-
-void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<Candidate>& candidates) {
+void Apply(const StageInput& in, std::vector<Candidate>& candidates) {
   std::sort(candidates.begin(), candidates.end(), Before);  // sums are in this order
-  double total = 0, entropy = 0;
+  double total = 0;
   for (const Candidate& candidate : candidates) total += candidate.weight;
-  for (const Candidate& candidate : candidates) {
-    const double p = candidate.weight / total;
-    if (p > 0) entropy -= p * std::log(p);
-  }
+  const double entropy = Entropy(candidates);
   std::vector<std::pair<double, size_t>> order;  // distance, place
   for (size_t i = 0; i < candidates.size(); ++i) {
     const double p = candidates[i].weight / total;
@@ -32,7 +23,7 @@ void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<C
   std::vector<Candidate> kept;
   double reached = 0;
   for (const auto& [distance, place] : order) {
-    if (!kept.empty() && reached >= options.typical_p * total) break;
+    if (!kept.empty() && reached >= in.options.typical_p * total) break;
     kept.push_back(candidates[place]);
     reached += candidates[place].weight;
   }
@@ -41,6 +32,6 @@ void Apply(const SampleOptions& options, std::span<const int32_t>, std::vector<C
 
 }  // namespace
 
-constexpr Stage kTypicalP = {"typical_p", Check, [](const SampleOptions& o) { return o.typical_p < 1; }, Apply};
+constexpr Stage kTypicalP = {[](const SamplingOptions& o) { return o.typical_p < 1; }, Apply};
 
 }  // namespace quern

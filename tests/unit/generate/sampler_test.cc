@@ -23,7 +23,7 @@ TEST(Philox, MatchesTheRandom123Vectors) {
 }
 
 // How often each id is drawn.
-std::vector<int> Frequencies(const SampleOptions& options, const std::vector<float>& logits, int draws) {
+std::vector<int> Frequencies(const SamplingOptions& options, const std::vector<float>& logits, int draws) {
   TokenSampler sampler(options);
   std::vector<int> counts(logits.size());
   for (int i = 0; i < draws; ++i) ++counts[sampler.Next(logits)];
@@ -45,11 +45,11 @@ TEST(TokenSampler, NothingToChooseFromGivesTheFirst) {
 }
 
 TEST(TokenSampler, OptionsAreChecked) {
-  EXPECT_TRUE(CheckSampleOptions({}).ok());
-  EXPECT_EQ(CheckSampleOptions({.temperature = -1}).message(), "a temperature of -1 is not 0 or more");
-  EXPECT_EQ(CheckSampleOptions({.temperature = NAN}).message(), "a temperature of nan is not 0 or more");
-  EXPECT_EQ(CheckSampleOptions({.top_k = -3}).message(), "top_k -3 is negative");
-  EXPECT_EQ(CheckSampleOptions({.top_p = 0}).message(), "top_p 0 is not in (0, 1]");
+  EXPECT_TRUE(CheckSamplingOptions({}).ok());
+  EXPECT_EQ(CheckSamplingOptions({.temperature = -1}).message(), "temperature -1 is not a number from 0 on");
+  EXPECT_EQ(CheckSamplingOptions({.temperature = NAN}).message(), "temperature nan is not a number from 0 on");
+  EXPECT_EQ(CheckSamplingOptions({.top_k = -3}).message(), "top_k -3 is not a whole number from 0 on");
+  EXPECT_EQ(CheckSamplingOptions({.top_p = 0}).message(), "top_p 0 is not a number in (0, 1]");
 }
 
 TEST(TokenSampler, FrequenciesFollowTheSoftmax) {
@@ -102,7 +102,7 @@ TEST(TokenSampler, InfiniteLogitsShareEverything) {
 }
 
 // Every step by its definition, on probabilities alone, with nothing that the stages share.
-std::map<int32_t, double> ByDefinition(const SampleOptions& o, const std::vector<int32_t>& history,
+std::map<int32_t, double> ByDefinition(const SamplingOptions& o, const std::vector<int32_t>& history,
                                        const std::vector<float>& row) {
   std::map<int32_t, double> z;
   for (size_t i = 0; i < row.size(); ++i) z[static_cast<int32_t>(i)] = row[i];
@@ -114,6 +114,31 @@ std::map<int32_t, double> ByDefinition(const SampleOptions& o, const std::vector
     if (count == 0) continue;
     logit = logit > 0 ? logit / o.repeat_penalty : logit * o.repeat_penalty;
     logit = static_cast<float>(logit - count * o.frequency_penalty - o.presence_penalty);
+  }
+  if (o.dry_multiplier > 0) {
+    const size_t last = o.dry_penalty_last < 0 ? history.size() : static_cast<size_t>(o.dry_penalty_last);
+    const std::vector<int32_t> text(history.end() - static_cast<ptrdiff_t>(std::min(last, history.size())),
+                                    history.end());
+    for (auto& [id, logit] : z) {
+      int longest = 0;
+      for (size_t i = 0; i < text.size(); ++i) {
+        if (text[i] != id) continue;
+        int n = 0;
+        while (n < static_cast<int>(i) && text[i - 1 - n] == text[text.size() - 1 - n]) ++n;
+        longest = std::max(longest, n);
+      }
+      if (longest >= o.dry_allowed_length)
+        logit = static_cast<float>(logit - o.dry_multiplier * std::pow(o.dry_base, longest - o.dry_allowed_length));
+    }
+  }
+  if (o.top_n_sigma > 0) {
+    double largest = -INFINITY, mean = 0, variance = 0;
+    for (const auto& [id, logit] : z) mean += logit / static_cast<double>(z.size());
+    for (const auto& [id, logit] : z) {
+      variance += std::pow(logit - mean, 2) / static_cast<double>(z.size());
+      largest = std::max(largest, logit);
+    }
+    std::erase_if(z, [&](const auto& e) { return e.second < largest - o.top_n_sigma * std::sqrt(variance); });
   }
   if (o.top_k > 0) {
     std::map<int32_t, double> kept;
@@ -131,8 +156,19 @@ std::map<int32_t, double> ByDefinition(const SampleOptions& o, const std::vector
     return p;
   };
   std::map<int32_t, double> p;
-  for (const auto& [id, logit] : z) p[id] = std::exp(logit / o.temperature);
-  p = normalised(p);
+  const auto softmax = [&](double temperature) {
+    for (const auto& [id, logit] : z) p[id] = std::exp(logit / temperature);
+    p = normalised(p);
+  };
+  softmax(1);
+  double temperature = o.temperature;
+  if (o.dynatemp_range > 0 && p.size() > 1) {
+    double entropy = 0;
+    for (const auto& [id, value] : p) entropy -= value * std::log(value) / std::log(static_cast<double>(p.size()));
+    const double low = std::max(0.0, temperature - o.dynatemp_range), high = temperature + o.dynatemp_range;
+    temperature = low + (high - low) * std::pow(entropy, o.dynatemp_exponent);
+  }
+  softmax(temperature);
   // The fewest of an order that reach a sum.
   const auto fewest = [&](std::vector<std::pair<double, int32_t>> order, double sum) {
     std::sort(order.begin(), order.end());
@@ -161,6 +197,12 @@ std::map<int32_t, double> ByDefinition(const SampleOptions& o, const std::vector
   for (const auto& [id, value] : p) largest = std::max(largest, value);
   std::erase_if(p, [&](const auto& entry) { return entry.second < o.min_p * largest; });
   p = normalised(p);
+  if (o.xtc_probability == 1) {
+    double last = 2;
+    for (const auto& [id, value] : p) last = value >= o.xtc_threshold ? std::min(last, value) : last;
+    if (last <= 1) std::erase_if(p, [&](const auto& entry) { return entry.second > last; });
+    p = normalised(p);
+  }
   if (o.mirostat_tau > 0) {  // as at the begin of a text
     const auto likeliest = *std::ranges::max_element(p, {}, [](const auto& entry) { return entry.second; });
     std::erase_if(p, [&](const auto& entry) { return -std::log2(entry.second) > 2 * o.mirostat_tau; });
@@ -177,7 +219,7 @@ TEST(TokenSampler, EveryStageIsItsDefinition) {
     // Distinct logits: where floats round to equals, which of them stays is another test's.
     for (size_t i = 0; i < row.size(); ++i)
       row[i] = static_cast<float>(8 * uniform() - 4) + static_cast<float>(i) * 1e-4f;
-    SampleOptions options = {.temperature = 0.3 + 2 * uniform()};
+    SamplingOptions options = {.temperature = 0.3 + 2 * uniform()};
     const auto maybe = [&] { return random() % 3 == 0; };
     if (maybe()) options.top_k = static_cast<int>(1 + random() % 12);
     if (maybe()) options.top_p = 0.05 + 0.9 * uniform();
@@ -188,16 +230,26 @@ TEST(TokenSampler, EveryStageIsItsDefinition) {
     if (maybe()) options.frequency_penalty = 2 * uniform() - 1;
     if (maybe()) options.presence_penalty = 2 * uniform() - 1;
     if (maybe()) options.penalty_last = static_cast<int>(random() % 6) - 1;
+    if (maybe()) {
+      options.dry_multiplier = 2 * uniform();
+      options.dry_base = 1 + uniform();
+      options.dry_allowed_length = static_cast<int>(1 + random() % 3);
+      options.dry_penalty_last = static_cast<int>(random() % 9) - 1;
+    }
+    if (maybe()) options.top_n_sigma = 0.1 + 2 * uniform();
+    if (maybe()) options.dynatemp_range = uniform() * 0.9 * options.temperature;
+    if (maybe()) options.dynatemp_exponent = 2 * uniform();
+    if (maybe()) options.xtc_probability = 1;
+    if (maybe()) options.xtc_threshold = uniform() * 0.4;
     if (maybe()) options.logit_bias = {{static_cast<int32_t>(random() % row.size()), static_cast<float>(uniform())}};
-    std::vector<int32_t> history(random() % 9);
-    for (int32_t& id : history) id = static_cast<int32_t>(random() % row.size());
-    ASSERT_TRUE(CheckSampleOptions(options).ok());
+    std::vector<int32_t> history(random() % 19);
+    for (int32_t& id : history) id = static_cast<int32_t>(random() % std::min<size_t>(row.size(), 3));
+    ASSERT_TRUE(CheckSamplingOptions(options).ok());
     TokenSampler sampler(options);
     sampler.Observe(history);
     std::map<int32_t, double> got;
     for (const Candidate& candidate : sampler.Distribution(row)) got[candidate.id] = candidate.weight;
-    const std::map<int32_t, double> want =
-        ByDefinition(options, options.penalty_last == 0 ? std::vector<int32_t>() : history, row);
+    const std::map<int32_t, double> want = ByDefinition(options, history, row);
     ASSERT_EQ(got.size(), want.size()) << "round " << round << " of seed 4";
     for (const auto& [id, p] : want) ASSERT_NEAR(got[id], p, 1e-9) << "token " << id << ", round " << round;
     // What is drawn is one of them.
@@ -238,6 +290,69 @@ TEST(TokenSampler, MirostatKeepsTheSurprise) {
   }
 }
 
+TEST(TokenSampler, XtcLeavesOutAsOftenAsAsked) {
+  const std::vector<float> row = {std::log(0.5f), std::log(0.3f), std::log(0.15f), std::log(0.05f)};
+  const SamplingOptions options = {.temperature = 1, .seed = 9, .xtc_probability = 0.4, .xtc_threshold = 0.25};
+  TokenSampler sampler(options), again(options);
+  constexpr int kDraws = 20000;
+  std::vector<int> counts(row.size());
+  for (int i = 0; i < kDraws; ++i) {
+    const std::vector<Candidate> from = sampler.Distribution(row);
+    const int32_t id = sampler.Next(row);
+    ++counts[id];
+    ASSERT_EQ(again.Next(row), id) << "what it would be drawn from was asked for, and takes no draw";
+    ASSERT_TRUE(std::ranges::any_of(from, [&](const Candidate& candidate) { return candidate.id == id; }));
+  }
+  EXPECT_EQ(sampler.draws(), 2u * kDraws) << "one is for whether the likeliest are left out";
+  // The likeliest is there 6 times in 10; then 0.3, 0.15 and 0.05 share everything.
+  EXPECT_NEAR(counts[0], kDraws * 0.6 * 0.5, 300) << "seed 9";
+  EXPECT_NEAR(counts[1], kDraws * (0.6 * 0.3 + 0.4 * 0.6), 300) << "seed 9";
+  TokenSampler without({.temperature = 1, .seed = 9, .xtc_threshold = 0.25}), plain({.temperature = 1, .seed = 9});
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(without.Next(row), plain.Next(row));
+  EXPECT_EQ(without.draws(), 100u) << "an option that is off takes no draws";
+}
+
+TEST(TokenSampler, DryEndsARepetition) {
+  const std::vector<int32_t> text = {0, 1, 2, 3, 0, 1, 2};  // 3 came then, 3 tokens after
+  TokenSampler plain({}), dry({.dry_multiplier = 0.4, .dry_base = 2}), broken({.dry_multiplier = 5}, nullptr, {1});
+  const std::vector<float> three = {0, 0.5, 0, 1};
+  plain.Observe(text);
+  dry.Observe(text);
+  broken.Observe(text);
+  EXPECT_EQ(plain.Next(three), 3);
+  EXPECT_EQ(dry.Next(three), 1) << "3 loses 0.4 * 2^1, at temperature 0 too";
+  EXPECT_EQ(broken.Next(three), 3) << "behind the breaker there is one token, and two are allowed";
+  // Nothing is infinite, however long it is, and an infinite logit stays a number.
+  TokenSampler huge({.dry_multiplier = 1e300, .dry_base = 1e300});
+  huge.Observe(std::vector<int32_t>(200000, 1));  // a quadratic search would take many seconds
+  EXPECT_EQ(huge.Next(std::vector<float>{1, INFINITY}), 1);
+  EXPECT_EQ(huge.Next(std::vector<float>{1, 100}), 0);
+}
+
+TEST(TokenSampler, TopNSigmaGoesByFiniteLogits) {
+  const float inf = std::numeric_limits<float>::infinity();
+  // Of 0, 0, 0 and 4: mean 1, deviation 1.73.
+  const auto left = [](double n, const std::vector<float>& row) {
+    return TokenSampler({.temperature = 1, .top_n_sigma = n}).Distribution(row).size();
+  };
+  EXPECT_EQ(left(2.3, {0, 0, 0, 4}), 1u);
+  EXPECT_EQ(left(2.4, {0, 0, 0, 4}), 4u);
+  EXPECT_EQ(left(2.4, {-inf, NAN, 0, 0, 0, 4}), 4u);
+  EXPECT_EQ(left(2.4, {0, 0, 0, 4, inf}), 1u);
+  EXPECT_EQ(left(1, {inf, inf}), 2u);
+}
+
+TEST(TokenSampler, DynamicTemperatureFollowsTheEntropy) {
+  // All equally likely: the greatest entropy, and the highest temperature, which makes no difference.
+  const SamplingOptions options = {.temperature = 1, .dynatemp_range = 1};
+  TokenSampler sampler(options);
+  for (const Candidate& candidate : sampler.Distribution(std::vector<float>{2, 2, 2, 2}))
+    EXPECT_NEAR(candidate.weight, 0.25, 1e-12);
+  // None: as good as temperature 0.
+  EXPECT_NEAR(sampler.Distribution(std::vector<float>{90, 0}).at(0).weight, 1, 1e-12);
+  EXPECT_EQ(sampler.Distribution(std::vector<float>{90, NAN}).at(0).weight, 1);
+}
+
 TEST(TokenSampler, ABiasBans) {
   TokenSampler sampler({.logit_bias = {{0, -INFINITY}, {9, 5}, {2, 5}}});
   EXPECT_EQ(sampler.Next(std::vector<float>{3, 2, 1, 0}), 2) << "an id past the vocabulary is passed over";
@@ -246,15 +361,19 @@ TEST(TokenSampler, ABiasBans) {
 }
 
 TEST(TokenSampler, StagesCheckTheirOptions) {
-  const auto says = [](const SampleOptions& options) { return std::string(CheckSampleOptions(options).message()); };
-  EXPECT_EQ(says({.min_p = 1.5}), "min_p 1.5 is not in [0, 1]");
-  EXPECT_EQ(says({.typical_p = 0}), "typical_p 0 is not in (0, 1]");
-  EXPECT_EQ(says({.repeat_penalty = 0}), "a repeat penalty of 0 is not above 0");
-  EXPECT_EQ(says({.frequency_penalty = NAN}), "a penalty of nan is no finite number");
-  EXPECT_EQ(says({.penalty_last = -2}), "penalties on the last -2 tokens make no sense; -1 is all");
+  const auto says = [](const SamplingOptions& options) { return std::string(CheckSamplingOptions(options).message()); };
+  EXPECT_EQ(says({.min_p = 1.5}), "min_p 1.5 is not a number in [0, 1]");
+  EXPECT_EQ(says({.typical_p = 0}), "typical_p 0 is not a number in (0, 1]");
+  EXPECT_EQ(says({.repeat_penalty = 0}), "repeat_penalty 0 is not a number above 0");
+  EXPECT_EQ(says({.frequency_penalty = NAN}), "frequency_penalty nan is not a finite number");
+  EXPECT_EQ(says({.penalty_last = -2}), "penalty_last -2 is not a whole number from -1 on");
   EXPECT_EQ(says({.logit_bias = {{3, INFINITY}}}), "the bias inf of token 3 is no finite number");
-  EXPECT_EQ(says({.mirostat_tau = -1}), "a mirostat_tau of -1 is not 0 or more");
-  EXPECT_EQ(says({.mirostat_eta = 1.5}), "mirostat_eta 1.5 is not in [0, 1]");
+  EXPECT_EQ(says({.mirostat_tau = -1}), "mirostat_tau -1 is not a number from 0 on");
+  EXPECT_EQ(says({.mirostat_eta = 1.5}), "mirostat_eta 1.5 is not a number in [0, 1]");
+  EXPECT_EQ(says({.repeat_penalty = INFINITY}), "repeat_penalty inf is not a number above 0");
+  EXPECT_EQ(says({.dry_base = 0.5}), "dry_base 0.5 is not a number from 1 on");
+  EXPECT_EQ(says({.dry_allowed_length = 0}), "dry_allowed_length 0 is not a whole number from 1 on");
+  EXPECT_EQ(says({.dry_breakers = {"a", ""}}), "a text of dry_breakers is empty");
   EXPECT_EQ(says({.logit_bias = {{-3, 1}}}), "a bias is on token -3, which there is not");
 }
 

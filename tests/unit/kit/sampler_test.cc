@@ -11,7 +11,7 @@ namespace quern {
 namespace {
 
 // The same numbers for both.
-quern_sampling Plain(const SampleOptions& o) {
+quern_sampling Plain(const SamplingOptions& o) {
   quern_sampling c = {};
   c.temperature = o.temperature;
   c.top_k = o.top_k;
@@ -28,7 +28,7 @@ quern_sampling Plain(const SampleOptions& o) {
 
 TEST(KitSampler, DrawsLikeTheLibrary) {
   std::mt19937 random(5);
-  const SampleOptions rows[] = {
+  const SamplingOptions rows[] = {
       {},
       {.temperature = 0.7, .seed = 3},
       {.temperature = 1.3, .top_k = 7, .seed = 4},
@@ -41,7 +41,7 @@ TEST(KitSampler, DrawsLikeTheLibrary) {
       {.temperature = 0.9, .seed = 1, .frequency_penalty = 0.5, .penalty_last = -1},
       {.temperature = 1, .top_k = 1, .seed = 2},
   };
-  for (const SampleOptions& options : rows) {
+  for (const SamplingOptions& options : rows) {
     for (const int32_t size : {1, 2, 31, 997}) {
       SCOPED_TRACE(testing::Message() << "row " << &options - rows << ", " << size << " logits");
       const quern_sampling sampling = Plain(options);
