@@ -10,7 +10,7 @@ import tempfile
 
 from program import Program, expect
 from random_mamba import random_mamba
-from templates import with_template
+from model_keys import with_template
 
 QUERN, SOURCE = Program(sys.argv[1]), sys.argv[2]
 MODEL = os.path.join(SOURCE, "models/addition.gguf")
