@@ -53,15 +53,16 @@ class LineKernels {
     return outer;
   }
 
-  // Lines of a bundle: a few cache lines of each row at least, more of rows that are gone through once, which stream
-  // through caches that would keep the others; and enough bundles for every core. A whole row where splitting makes the
-  // chunks.
+  // Lines of a bundle: a few cache lines of each row at least, more where a scan reads and writes each once, which
+  // streams through caches that would keep the others; and enough bundles for every core. A whole row where splitting
+  // makes the chunks.
   void ChooseWidth() {
     const int64_t lines = Across();
     const int64_t outer = std::max<int64_t>(1, BoundedElements(plan_.ExtentsOf(Outer()), view_.ranges));
     const bool wide = IsReadOnce() && CanSplit() && length_ <= kLongestWide;
     const int64_t bundles = wide ? 1 : std::max<int64_t>(1, 32 / outer);
-    width_ = std::clamp<int64_t>((lines / bundles + 15) / 16 * 16, HasOneLevel() ? 256 : 64, kWidest);
+    width_ =
+        std::clamp<int64_t>((lines / bundles + 15) / 16 * 16, HasLineResults() && HasOneLevel() ? 256 : 64, kWidest);
     width_ = std::min(width_, std::max<int64_t>(16, (std::min(lines, kWidest) + 15) / 16 * 16));
   }
 
