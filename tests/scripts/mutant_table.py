@@ -711,8 +711,8 @@ ROWS = [
     # The prover and the verifier of kernels.
     Row("src/codegen/llvm/operators.cc", "ScalarBytes(dtype) == 4 ? b.getDoubleTy() : b.getFloatTy()",
         "b.getFloatTy()", "compiler_test", "Integers.*"),
-    Row("src/opt/short_sums.cc", 'make("Add", {term, sum}, {})', "StatusOr<Value>(term)", "opt_test", "ShortSums.*"),
-    Row("src/opt/short_sums.cc", "axis, int64_t k) {", "axis, int64_t) { const int64_t k = 0;", "opt_test",
+    Row("src/ir/ops/mat_mul.cc", 'make("Add", {term, sum}, {})', "StatusOr<Value>(term)", "opt_test", "ShortSums.*"),
+    Row("src/ir/ops/mat_mul.cc", "axis, int64_t k) {", "axis, int64_t) { const int64_t k = 0;", "opt_test",
         "ShortSums.*"),
     Row("src/ir/ops/pow.cc", "if (power == 3) return x * x * x;", "if (power == 3) return x * x;", "compiler_test",
         "Powers.OfConstants"),

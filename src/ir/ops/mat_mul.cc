@@ -11,6 +11,7 @@
 #include "ir/pairs.h"
 #include "ir/product.h"
 #include "ir/shape.h"
+#include "ir/short_sum.h"
 #include "ir/sum_products.h"
 
 namespace quern::ir {
@@ -142,7 +143,42 @@ Replacement Identity(const IdentityContext& context) {
   return MakeProductOfRows(context.make, context.inputs[0], behind.inputs[0]);
 }
 
+// Element k along an axis, as a dimension of one.
+StatusOr<Value> At(const MakeNode& make, const Graph& graph, Value value, int axis, int64_t k) {
+  if (graph.type(value).dims[axis] == Extent(1)) return value;
+  return make("Narrow", {value},
+              {{"axis", static_cast<int64_t>(axis)},
+               {"start", std::vector<Extent>{Extent(k)}},
+               {"length", std::vector<Extent>{Extent(1)}}});
+}
+
+// Rows of K as [.., K, N]. Each row of the result reads them, so what is turned has memory of its own.
+StatusOr<Value> Turned(const MakeNode& make, const Graph& graph, Value rows) {
+  const TensorType type = graph.type(rows);
+  std::vector<int64_t> perm(type.dims.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  QUERN_ASSIGN(const Value turned, MakePermuted(make, rows, std::move(perm)));
+  if (type.dims.back() == Extent(1)) return turned;
+  return MakeCopy(make, turned, type.dtype);
+}
+
 }  // namespace
+
+StatusOr<Value> MakeShortSum(const MakeNode& make, const Graph& graph, Value a, Value b, bool rows, Value zero) {
+  if (rows) {
+    QUERN_ASSIGN(b, Turned(make, graph, b));
+  }
+  const int64_t terms = graph.type(a).dims.back().constant();
+  Value sum = zero;
+  for (int64_t k = 0; k < terms; ++k) {
+    QUERN_ASSIGN(const Value column, At(make, graph, a, graph.type(a).rank() - 1, k));
+    QUERN_ASSIGN(const Value row, At(make, graph, b, graph.type(b).rank() - 2, k));
+    QUERN_ASSIGN(const Value term, make("Mul", {column, row}, {}));
+    QUERN_ASSIGN(sum, make("Add", {term, sum}, {}));
+  }
+  return sum;
+}
 
 const OpDef& Op_mat_mul() {
   static const OpDef* const op = Make({

@@ -41,7 +41,7 @@ TEST(ShortSums, OfARightSideOfRows) {
   return %2
 }
 )");
-  EXPECT_THAT(after, ::testing::HasSubstr("%2 = Transpose(%1) {perm = [1, 0]} : f64[3, 7]\n  %3 = Cast(%2)"));
+  EXPECT_THAT(after, ::testing::HasSubstr("%3 = Transpose(%1) {perm = [1, 0]} : f64[3, 7]\n  %4 = Cast(%3)"));
 }
 
 // Convolutions of three taps read their windows on the way.
