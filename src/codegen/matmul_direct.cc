@@ -34,11 +34,10 @@ constexpr int64_t kTermsOfLines = 200;  // of all of those: more take long to co
 class Sum {
  public:
   Sum(ProductKernel& kernel, ComputedSide& right) : kernel_(kernel), right_(right), loops_(right.k().size()) {
-    int64_t terms = 1;
     for (; loops_ > 0; --loops_) {
       const Extent& extent = right.k()[loops_ - 1];
-      if (!extent.is_constant() || extent.constant() < 1 || extent.constant() * terms > kTerms) break;
-      terms *= extent.constant();
+      if (!extent.is_constant() || extent.constant() < 1 || extent.constant() * written_ > kTerms) break;
+      written_ *= extent.constant();
     }
   }
 
@@ -54,30 +53,40 @@ class Sum {
     const std::vector<Extent>& k = right_.k();
     if (loops_ > 0 || k.size() < 2 || !lines.is_constant()) return 1;
     const int64_t high = k[k.size() - 2].constant();
-    int64_t terms = 1;
-    for (const Extent& extent : k) terms *= extent.constant();
     for (int64_t together = kLines; high > 1 && together > 1; --together) {
-      if (lines.constant() % together == 0 && together * terms <= kTermsOfLines) return together;
+      if (lines.constant() % together == 0 && together * written_ <= kTermsOfLines) return together;
     }
     return 1;
   }
 
-  // Of the lines that are these segments.
+  // Of the lines that are these segments. Precondition: LinesTogether() is more than one.
   std::vector<kir::ExprRef> OfLines(const kir::ExprRef& row, const std::vector<ComputedSide::Segment>& lines,
                                     const kir::ExprRef& c, kir::Block& block) {
     std::vector<LineTerm> terms;
     for (int line = 0; line < static_cast<int>(lines.size()); ++line) {
-      term_ = [&, row, line](const kir::Index& at, const kir::ExprRef& k) {
-        terms.push_back({line + *kir::KnownInteger(at[at.size() - 2]), line, kernel_.Left(row, k),
-                         right_.Element(lines[line], c, at)});
-        return terms.back().left;
-      };
-      Over(0, {}, kb::Int(0));
+      for (int64_t k = 0; k < written_; ++k) {
+        const std::vector<int64_t> at = Places(k);
+        kir::Index index;
+        for (const int64_t place : at) index.push_back(kb::Int(place));
+        terms.push_back(
+            {line + at[at.size() - 2], line, kernel_.Left(row, kb::Int(k)), right_.Element(lines[line], c, index)});
+      }
     }
     return SumLines(terms, static_cast<int>(lines.size()), block);
   }
 
  private:
+  // Where term k of sums that are written out whole is on the axes.
+  std::vector<int64_t> Places(int64_t k) const {
+    std::vector<int64_t> at(right_.k().size());
+    for (size_t d = at.size(); d-- > 0;) {
+      const int64_t extent = right_.k()[d].constant();
+      at[d] = k % extent;
+      k /= extent;
+    }
+    return at;
+  }
+
   // Over the axes from `axis` on, at `at` of those before it, which is element k of them all together.
   kir::ExprRef Over(size_t axis, const kir::Index& at, const kir::ExprRef& k) {
     if (axis == right_.k().size()) return term_(at, k);
@@ -99,6 +108,7 @@ class Sum {
   ProductKernel& kernel_;
   ComputedSide& right_;
   size_t loops_;
+  int64_t written_ = 1;  // terms of a sum that are written out
   std::function<kir::ExprRef(const kir::Index&, const kir::ExprRef&)> term_;
 };
 

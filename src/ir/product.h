@@ -36,6 +36,9 @@ Contract ContractOfProduct(const Node& product);
 Status CheckAsBf16(const InferContext& context);
 // The product of `a` and `rows`, [.., N, K].
 StatusOr<Value> MakeProductOfRows(const MakeNode& make, Value a, Value rows);
+// An IsShortSum in columns and rows: a [.., M, K] by b, [.., N, K] where `rows`, else [.., K, N], both of `graph`, to
+// which `make` adds. Sums start with `zero`, a constant of no dimensions.
+StatusOr<Value> MakeShortSum(const MakeNode& make, const Graph& graph, Value a, Value b, bool rows, Value zero);
 
 // Columns of weights that lie together in panels.
 inline constexpr int64_t kPanelColumns = 32;

@@ -196,9 +196,7 @@ class Fuser {
     for (bool grown = true; grown;) {
       grown = false;
       for (const int source : groups_.Sources(group)) {
-        if (!IsMap(source)) continue;
-        const int made = groups_.Members(source).nodes().back();
-        grown |= groups_.TryJoin(group, source) || (JoinWindows(made) && groups_.TryJoin(group, groups_.Of(made)));
+        if (IsMap(source)) grown |= groups_.TryJoin(group, source);
       }
       any |= grown;
     }

@@ -18,7 +18,7 @@
 //                                  %3 = Transpose(%2) {perm = [2, 0, 3, 1]}
 //                                  %4 = MatMulPanels(%0, %3) {columns = 3072}
 //
-// Those of sums of few terms (short_sums.cc) stay as they are too.
+// What sums of few terms read (short_sums.cc) stays as it lies.
 //
 // Other weights as [N, K] stay where they are, as weights of language models do, whose steps have one row. Other
 // halves, bytes, and what is for blocks of threads, panels that a graph has already among it, are read as rows of K:

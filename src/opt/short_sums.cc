@@ -11,7 +11,6 @@
 // Halves round once a product, so those have one term. After attention is recognised, whose heads may be as small.
 
 #include "ir/product.h"
-#include "ir/short_sum.h"
 #include "opt/passes.h"
 #include "opt/rewriter.h"
 

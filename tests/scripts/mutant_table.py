@@ -641,7 +641,7 @@ ROWS = [
         "if (is_neutral(1)) return", "opt_test", "Simplify.KeepsBroadcasts"),
     Row("src/ir/ops/narrow.cc", "if (inside == Extent(0) && size == length) return operand;",
         "if (inside == Extent(0)) return operand;", "opt_test", "Simplify.PartsOfAConcat"),
-    Row("src/ir/ops/mat_mul.cc", "if (perm != swapped) return std::nullopt;", "", "opt_test",
+    Row("src/ir/ops/mat_mul.cc", "if (perm != LastExchanged(perm.size())) return std::nullopt;", "", "opt_test",
         "Simplify.TransposedRightSide"),
     Row("src/opt/fold_constants.cc", "elements > kMaxBytes / ScalarBytes(", "elements > kMaxBytes * ScalarBytes(",
         "opt_test", "FoldConstants.LeavesLargeAndSymbolicResults"),

@@ -11,7 +11,6 @@
 #include "ir/pairs.h"
 #include "ir/product.h"
 #include "ir/shape.h"
-#include "ir/short_sum.h"
 #include "ir/sum_products.h"
 
 namespace quern::ir {
@@ -125,6 +124,14 @@ Status Magnitude(RefContext& context) {
   return absl::OkStatus();
 }
 
+// The permutation that exchanges the last two of `rank` dimensions.
+std::vector<int64_t> LastExchanged(size_t rank) {
+  std::vector<int64_t> perm(rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[rank - 1], perm[rank - 2]);
+  return perm;
+}
+
 // A transposed right side is read as it lies, and so is one column, which is a row.
 Replacement Identity(const IdentityContext& context) {
   if (context.node.attributes.Bool("transpose_b")) return std::nullopt;
@@ -136,10 +143,7 @@ Replacement Identity(const IdentityContext& context) {
   const Node& behind = context.behind(1);
   if (behind.op->name != std::string_view("Transpose")) return std::nullopt;
   const std::vector<int64_t>& perm = behind.attributes.Ints("perm");
-  std::vector<int64_t> swapped(perm.size());
-  std::iota(swapped.begin(), swapped.end(), 0);
-  std::swap(swapped[swapped.size() - 1], swapped[swapped.size() - 2]);
-  if (perm != swapped) return std::nullopt;
+  if (perm != LastExchanged(perm.size())) return std::nullopt;
   return MakeProductOfRows(context.make, context.inputs[0], behind.inputs[0]);
 }
 
@@ -155,10 +159,7 @@ StatusOr<Value> At(const MakeNode& make, const Graph& graph, Value value, int ax
 // Rows of K as [.., K, N]. Each row of the result reads them, so what is turned has memory of its own.
 StatusOr<Value> Turned(const MakeNode& make, const Graph& graph, Value rows) {
   const TensorType type = graph.type(rows);
-  std::vector<int64_t> perm(type.dims.size());
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  QUERN_ASSIGN(const Value turned, MakePermuted(make, rows, std::move(perm)));
+  QUERN_ASSIGN(const Value turned, MakePermuted(make, rows, LastExchanged(type.dims.size())));
   if (type.dims.back() == Extent(1)) return turned;
   return MakeCopy(make, turned, type.dtype);
 }
