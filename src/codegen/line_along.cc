@@ -182,10 +182,12 @@ class Along : public LineProgram {
                  high = plan_.line.empty() ? kb::Int(1) : High(Last());
     // Parts are the same whichever way scans run, so that threads meet the same elements of each.
     const bool backwards = cut && RunsBackwards();
-    if (backwards) DeclareParts(view_, writer_.kernel, plan_.space.extents()[plan_.line.back()], most);
+    kir::ExprRef count;
+    if (backwards)
+      count = kb::FromExtent(PartsOf(view_, writer_.kernel, plan_.space.extents()[plan_.line.back()], most));
     if (cut) {
       const kir::ExprRef p = kb::Ref("p");
-      low = backwards ? (kb::Ref("PARTS") - 1.0 - p) * static_cast<double>(most) : p;
+      low = backwards ? (count - 1.0 - p) * static_cast<double>(most) : p;
       high = kb::Min(low + static_cast<double>(most), high);
     }
     kir::Block allocs, part;
@@ -226,9 +228,7 @@ class Along : public LineProgram {
     }
     part.insert(part.end(), packed.begin(), packed.end());
     block.insert(block.end(), allocs.begin(), allocs.end());
-    if (cut)
-      part = {
-          kb::For("p", kb::Int(0), backwards ? kb::Ref("PARTS") : High(Last()), std::move(part), backwards ? 1 : most)};
+    if (cut) part = {kb::For("p", kb::Int(0), backwards ? count : High(Last()), std::move(part), backwards ? 1 : most)};
     block.insert(block.end(), part.begin(), part.end());
   }
 

@@ -176,12 +176,12 @@ class LineKernels {
     if (!HasLineResults()) return absl::OkStatus();
     KernelWriter writer(view_, "lines");
     PointExpr expr(view_, plan_.space, writer);
-    DeclareParts(view_, writer.kernel, plan_.space.extents()[plan_.line[0]], Step());
+    const Extent parts = Parts(writer);
     ProvideJoined(writer, expr);
     EmitLines(writer, kPartElements, [&](PointExpr::Point point, const kir::ExprRef& first) {
       return Program(writer, expr, first, Segment())->LineResults(std::move(point));
     });
-    AddPartsToGrid(writer);
+    AddPartsToGrid(writer, parts);
     return Finish(writer);
   }
 
@@ -202,8 +202,12 @@ class LineKernels {
     const kir::ExprRef low = kb::Ref("part") * static_cast<double>(Step());
     return {low, kb::Min(low + static_cast<double>(Step()), kb::FromExtent(plan_.space.extents()[plan_.line[0]]))};
   }
-  void AddPartsToGrid(KernelWriter& writer) const {
-    writer.kernel.grid.push_back({"part", kb::Int(0), kb::Ref("PARTS"), 1});
+  // Of the first axis of a line.
+  Extent Parts(KernelWriter& writer) const {
+    return PartsOf(view_, writer.kernel, plan_.space.extents()[plan_.line[0]], Step());
+  }
+  static void AddPartsToGrid(KernelWriter& writer, const Extent& parts) {
+    writer.kernel.grid.push_back({"part", kb::Int(0), kb::FromExtent(parts), 1});
     writer.kernel.sequential = false;
   }
 
@@ -241,7 +245,7 @@ class LineKernels {
   Status EmitParts(int level) {
     KernelWriter writer(view_, "line_parts");
     PointExpr expr(view_, plan_.space, writer);
-    DeclareParts(view_, writer.kernel, plan_.space.extents()[plan_.line[0]], Step());
+    const Extent parts = Parts(writer);
     ProvideJoined(writer, expr);
     std::vector<Folded> made;
     EmitLines(writer, kPartElements, [&](PointExpr::Point point, const kir::ExprRef& first) {
@@ -250,12 +254,12 @@ class LineKernels {
           std::move(point), level, [&](int n, size_t s, const kir::ExprRef& value, const PointExpr::Point& at) {
             if (made.empty() || made.back().node != n) made.push_back({n, {}, {}});
             std::vector<Extent> dims = KeptExtents();
-            dims.insert(plan_.across() ? dims.begin() : dims.end(), Extent::Symbol("PARTS"));
+            dims.insert(plan_.across() ? dims.begin() : dims.end(), parts);
             made.back().parts.push_back(AddTemporary(value->dtype, std::move(dims)));
             return kb::Store(Temporary(writer, made.back().parts[s], true), PartAt(kb::Ref("part"), at), value);
           });
     });
-    AddPartsToGrid(writer);
+    AddPartsToGrid(writer, parts);
     folded_.insert(folded_.end(), made.begin(), made.end());
     return Finish(writer);
   }
@@ -265,12 +269,13 @@ class LineKernels {
   Status EmitJoin(int level, bool last) {
     KernelWriter writer(view_, "line_join");
     PointExpr expr(view_, plan_.space, writer);
-    DeclareParts(view_, writer.kernel, plan_.space.extents()[plan_.line[0]], Step());
+    const Extent parts = Parts(writer);
     ProvideJoined(writer, expr);
     EmitElements(view_, writer.kernel, KeptExtents(), {{}}, [&](size_t, const kir::Index& index, kir::Block& block) {
       expr.MoveTo(PointOfKept(index));
       for (Folded& fold : folded_) {
-        if (plan_.level[fold.node] == level) JoinParts(writer, expr, fold, /*keep=*/!last || HasLineResults(), block);
+        if (plan_.level[fold.node] == level)
+          JoinParts(writer, expr, fold, parts, /*keep=*/!last || HasLineResults(), block);
       }
       for (size_t o = 0; last && o < view_.results().size(); ++o) {
         const Value result = view_.results()[o];
@@ -282,10 +287,11 @@ class LineKernels {
   }
 
   // The results of a fold at the point, by name, and in memory where other kernels read them.
-  void JoinParts(KernelWriter& writer, PointExpr& expr, Folded& fold, bool keep, kir::Block& block) {
+  void JoinParts(KernelWriter& writer, PointExpr& expr, Folded& fold, const Extent& count, bool keep,
+                 kir::Block& block) {
     const ir::Node& node = view_.node(fold.node);
     const ir::LineDef& line = *node.op->line;
-    const kir::ExprRef s = kb::Ref("s"), parts = kb::Ref("PARTS");
+    const kir::ExprRef s = kb::Ref("s"), parts = kb::FromExtent(count);
     ir::LineDef::State part;
     for (const int index : fold.parts) {
       part.push_back(
@@ -297,7 +303,7 @@ class LineKernels {
       const kir::ExprRef value = line.finish == nullptr ? all : line.finish(node, all, plan_.LineElements());
       state = {kb::CastTo(node.results[0].dtype, value)};
     } else {
-      state = line.results(node, Joined(node, fold.node, part, block));
+      state = line.results(node, Joined(node, fold.node, part, parts, block));
     }
     for (size_t r = 0; r < state.size(); ++r) {
       const std::string name = absl::StrCat("r", fold.node, "_", r);
@@ -312,7 +318,8 @@ class LineKernels {
   }
 
   // The state of all parts, from that of the first on.
-  ir::LineDef::State Joined(const ir::Node& node, int n, const ir::LineDef::State& part, kir::Block& block) const {
+  ir::LineDef::State Joined(const ir::Node& node, int n, const ir::LineDef::State& part, const kir::ExprRef& parts,
+                            kir::Block& block) const {
     ir::LineDef::State all;
     const ir::LineDef::State start = node.op->line->start(node, FoldedType(view_.type(node.inputs[0]).dtype));
     for (size_t s = 0; s < part.size(); ++s) {
@@ -325,7 +332,7 @@ class LineKernels {
     for (size_t s = 0; s < part.size(); ++s) body.push_back(kb::Let(absl::StrCat("n", n, "_", s), next[s]));
     for (size_t s = 0; s < part.size(); ++s)
       body.push_back(kb::Assign(absl::StrCat("j", n, "_", s), kb::Ref(absl::StrCat("n", n, "_", s), part[s]->dtype)));
-    block.push_back(kb::For("s", kb::Int(0), kb::Ref("PARTS"), std::move(body)));
+    block.push_back(kb::For("s", kb::Int(0), parts, std::move(body)));
     return all;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/divide.h"
 
 namespace quern::codegen {
 namespace {
@@ -22,10 +23,12 @@ bool IsShort(const std::vector<Extent>& dims, int64_t elements_per_step, const S
 
 }  // namespace
 
-void DeclareParts(const RegionView& view, kir::Kernel& kernel, const Extent& extent, int64_t step) {
+Extent PartsOf(const RegionView& view, kir::Kernel& kernel, const Extent& extent, int64_t step) {
+  if (extent.is_constant()) return Extent(CeilDiv(extent.constant(), step));
   std::vector<kir::SymbolDecl> free;
   for (const auto& [name, range] : view.ranges) free.push_back({name, range, std::nullopt});
   kernel.symbols.push_back(kir::DerivedSymbol("PARTS", extent, step, free));
+  return Extent::Symbol("PARTS");
 }
 
 int64_t BoundedElements(const std::vector<Extent>& dims, const SymbolRanges& ranges) {

@@ -46,8 +46,9 @@ kir::ExprRef Live(const Extent& extent, const kir::ExprRef& start, int64_t count
 // The index of an element in such a nest: i0, i1, .., c.
 kir::Index NestIndex(size_t rank);
 
-// Declares PARTS, the number of parts of `step` elements that `extent` is cut into, the last of them perhaps shorter.
-void DeclareParts(const RegionView& view, kir::Kernel& kernel, const Extent& extent, int64_t step);
+// The number of parts of `step` elements that `extent` is cut into, the last of them perhaps shorter: PARTS, which the
+// kernel declares, unless it is known.
+Extent PartsOf(const RegionView& view, kir::Kernel& kernel, const Extent& extent, int64_t step);
 
 // Product of the upper bounds of `dims`; INT64_MAX when unbounded.
 int64_t BoundedElements(const std::vector<Extent>& dims, const SymbolRanges& ranges);

@@ -47,7 +47,8 @@ MatmulKernels::MatmulKernels(const RegionView& view, const MatmulPlan::Tiles& pl
     form_ = Form::kSquares;
   else if (PanelsFit() || depth_)
     form_ = Form::kMany;
-  if (form_ == Form::kMany && !Quantises()) lines_ = WindowLines::Of(view, plan);
+  // Rows of windows of bytes are so short that copying them takes less than products of parts of them.
+  if (form_ == Form::kMany && !Quantises() && !plan.row->in_words()) lines_ = WindowLines::Of(view, plan);
   if (lines_) form_ = Form::kLines;
 }
 
@@ -101,7 +102,7 @@ Status MatmulKernels::LowerPrologue() {
 // Rows that are packed lie in scratch until all columns of a chunk are there; and a chunk of very many rows keeps cores
 // waiting.
 void MatmulKernels::ChooseRows(int64_t chunk) {
-  tile_rows_ = InIntegers() ? view_.facts.integer_rows : InParts() ? view_.facts.word_rows : view_.facts.gemm_rows;
+  tile_rows_ = InIntegers() ? view_.facts.integer_rows : PanelTileRows();
   if (plan_.picks != Picks::kNone) row_block_ = plan_.picks == Picks::kByRow ? 1 : 0;
   if (plan_.picks != Picks::kNone) return;
   constexpr int64_t kMostRows = 4096, kSteps = 24, kSummedRows = 240;  // the latter: beside their sums
@@ -273,7 +274,8 @@ KernelWriter MatmulKernels::Writer(const char* name) const {
     for (const int root : segment.roots) {
       const ir::Value panels = view_.node(root).inputs[1];
       writer.DeclareAs(view_.InputIndex(panels),
-                       {Extent(ir::kPanelColumns), view_.type(panels).dims[0] * Extent(plan_.k)}, kir::Layout::kKn32);
+                       {Extent(ir::kPanelColumns), view_.type(panels).dims[0] * Extent(PanelWords())},
+                       kir::Layout::kKn32, plan_.row->in_words() ? DType::kU32 : plan_.row->weight);
     }
   }
   return writer;
@@ -336,8 +338,8 @@ kir::StmtRef MatmulKernels::Epilogue(KernelWriter& writer, FusedExpr& expr, cons
   std::vector<std::string> tiles;
   for (const int root : segment.roots) tiles.push_back(TileName(root, part));
   kir::Block body = Results(writer, expr, segment, m + i, column, hidden, [&](int root, const kir::ExprRef& at) {
-    if (at == column) return kb::Ref(TileName(root, part), DType::kF32);
-    return kb::At(TileName(root, part), DType::kF32, {i, InChunk(at, column, j, width)});
+    if (at == column) return kb::Ref(TileName(root, part), plan_.row->sum);
+    return kb::At(TileName(root, part), plan_.row->sum, {i, InChunk(at, column, j, width)});
   });
   return kb::Map({"i", "j"}, tiles, {rows, columns}, std::move(body));
 }

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/divide.h"
 #include "codegen/block_product.h"
 #include "codegen/depth_blocks.h"
 #include "codegen/matmul_plan.h"
@@ -93,6 +94,11 @@ class MatmulKernels {
   int64_t PanelsTogether(int64_t chunk) const;
   // Of so many panels of weights.
   int64_t PanelBytes(int64_t together) const;
+  int64_t PanelWords() const { return CeilDiv(plan_.k, plan_.row->word); }  // along k
+  // Rows of a block of the tile op.
+  int64_t PanelTileRows() const {
+    return InParts() || plan_.row->in_words() ? view_.facts.word_rows : view_.facts.gemm_rows;
+  }
   // What products ask memory for beside their work: the attributes of the tile op, null where it has none.
   struct Asked {
     kir::ExprRef ahead, next, after;
@@ -139,9 +145,9 @@ class MatmulKernels {
                        int64_t chunk, kir::Block products);
   // Sums of a segment in scratch: declared, with zeros that `each` stores at r and c of all that are; and those of a
   // row of scratch, where `column` is at `place` of `width` columns.
-  static kir::Block SumsFromZero(const MatmulSegment& segment, int64_t rows, int64_t columns,
-                                 const std::function<kir::StmtRef(kir::Block)>& each);
-  static Sum SumsAt(kir::ExprRef row, kir::ExprRef column, kir::ExprRef place, int64_t width);
+  kir::Block SumsFromZero(const MatmulSegment& segment, int64_t rows, int64_t columns,
+                          const std::function<kir::StmtRef(kir::Block)>& each) const;
+  Sum SumsAt(kir::ExprRef row, kir::ExprRef column, kir::ExprRef place, int64_t width) const;
   static std::string SumName(int root);
   kir::StmtRef AddToSums(const MatmulSegment& segment, const kir::ExprRef& row, const kir::ExprRef& rows,
                          const kir::ExprRef& f, const kir::ExprRef& columns, int64_t part);

@@ -83,12 +83,13 @@ int64_t MatmulKernels::PanelsTogether(int64_t chunk) const {
   // Elsewhere a pair would be two calls. Two long panels would not stay in the second cache for all rows.
   const bool stays = plan_.windows || 2 * PanelBytes(2) <= view_.facts.scratch_bytes;
   const bool registers = view_.facts.lanes == 16 && view_.facts.vector_registers >= 32;
-  const bool panels = plan_.row->in_panels() && Unit() <= plan_.row->panel_rows && registers;
+  const bool panels = plan_.row->in_panels() && !plan_.row->in_words() && Unit() <= plan_.row->panel_rows && registers;
   return panels && stays && chunk % both == 0 && even ? 2 : 1;
 }
 
 int64_t MatmulKernels::PanelBytes(int64_t together) const {
-  return together * plan_.row->panel_rows * plan_.k * ScalarBytes(DType::kF32);
+  const int64_t bytes = plan_.row->in_words() ? ScalarBytes(plan_.row->weight) : ScalarBytes(DType::kF32);
+  return together * plan_.row->panel_rows * PanelWords() * plan_.row->word * bytes;
 }
 
 MatmulKernels::Asked MatmulKernels::AskFor(int64_t together, int64_t depth, const kir::ExprRef& tile,
@@ -127,9 +128,13 @@ kir::StmtRef MatmulKernels::MultiplyPanels(int root, int64_t together, kir::Slic
   const auto attribute = [&](const char* name, const kir::ExprRef& value) {
     if (value != nullptr) attributes.emplace_back(name, value);
   };
-  attribute("ahead", asked.ahead);
-  attribute("next", asked.next);
-  attribute("after", asked.after);
+  if (plan_.row->in_words()) {
+    if (plan_.row->weight == DType::kI8) attributes.emplace_back("signed", kb::Int(1));
+  } else {
+    attribute("ahead", asked.ahead);
+    attribute("next", asked.next);
+    attribute("after", asked.after);
+  }
   return kb::WithOrigin(kb::CallTile(pair ? "mma_f32_pair" : RowOf(root).mma, std::move(tiles), std::move(operands),
                                      std::move(attributes)),
                         writer.Origin(root));
@@ -144,7 +149,7 @@ void MatmulKernels::CutPanelRows(int64_t chunk, int64_t most) {
   if (plan_.windows) {
     most = std::min(most, WindowRows());
   } else {
-    most = std::min(most, std::max(kRowBytes / (plan_.k * ScalarBytes(DType::kF32)), kLeastRows));
+    most = std::min(most, std::max(kRowBytes / (plan_.k * ScalarBytes(plan_.row->activation)), kLeastRows));
     rows_inside_ = rows <= most;  // the cache keeps them all, beside a panel for each
     const int64_t wanted = CeilDiv(kChunksWanted, CeilDiv(plan_.Columns(), chunk));
     most = std::min(most, std::max(kPanelRows, CeilDiv(rows, wanted)));
@@ -156,7 +161,9 @@ void MatmulKernels::CutPanelRows(int64_t chunk, int64_t most) {
     if (rows > most) row_block_ = even;
     return;
   }
-  if (depth >= kDeep)
+  if (plan_.row->in_words())
+    tile_rows_ = std::min(tile_rows_, rows);
+  else if (depth >= kDeep)
     tile_rows_ *= 2;
   else if (plan_.rows.is_constant())
     tile_rows_ = EvenTile(rows, tile_rows_);
@@ -166,12 +173,13 @@ void MatmulKernels::CutPanelRows(int64_t chunk, int64_t most) {
 
 // The panel of a root's weights that begins with column n, or what of it is in the block of k.
 kir::Slice MatmulKernels::Panel(KernelWriter& writer, int root, const kir::ExprRef& n) {
-  kir::ExprRef first = n / static_cast<double>(ir::kPanelColumns) * static_cast<double>(plan_.k),
-               count = kb::Int(plan_.k);
+  kir::ExprRef first = n / static_cast<double>(ir::kPanelColumns) * static_cast<double>(PanelWords()),
+               count = kb::Int(PanelWords());
   if (InDepthBlocks()) {
     const DepthBlocks& depth = *depth_;
-    first = first + depth.First();
-    count = depth.Count();
+    const auto word = static_cast<double>(plan_.row->word);
+    first = first + (plan_.row->in_words() ? depth.First() / word : depth.First());
+    count = plan_.row->in_words() ? (depth.Count() + (word - 1)) / word : depth.Count();
   }
   return kb::SliceOf(writer.Input(view_.InputIndex(view_.node(root).inputs[1])), {kb::All(), kb::Range(first, count)});
 }
@@ -254,7 +262,7 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
     // The only tile: its blocks of rows, where it has several, ask as tiles do elsewhere.
     asked.ahead = kb::Int(view_.facts.prefetch_ahead);
     const int64_t panels = PanelBytes(together);
-    if (step > view_.facts.gemm_rows && !deep && 2 * panels <= view_.facts.scratch_bytes) asked.next = kb::Int(panels);
+    if (step > PanelTileRows() && !deep && 2 * panels <= view_.facts.scratch_bytes) asked.next = kb::Int(panels);
   } else if (!packs) {
     const kir::ExprRef first = rows_inside_ ? kb::Int(0) : FirstRow(), each = kb::Int(step);
     asked = AskFor(together, plan_.k, (m - first) / each, (kb::FromExtent(plan_.rows) + each - 1.0) / each);
@@ -268,7 +276,8 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
       rows.push_back(kb::Prefetch(std::move(slice)));
   }
   for (const int root : segment.roots) {
-    for (int64_t part = 0; part < together; ++part) rows.push_back(kb::Tile(TileName(root, part), {step, width}));
+    for (int64_t part = 0; part < together; ++part)
+      rows.push_back(kb::Tile(TileName(root, part), {step, width}, 0, plan_.row->sum));
     const kir::ExprRef rows_of_tile = plan_.picks == Picks::kByRun ? live_rows : kb::Int(step);
     if (InParts()) {
       rows.push_back(MultiplyParts(writer, root, m, rows_of_tile));

@@ -32,8 +32,11 @@ struct MatmulRow {
   const char* mma;
   kir::Layout panel;
   int panel_rows;
+  DType sum = DType::kF32;  // of a tile
+  int64_t word = 1;         // elements of k that lie together in panels
 
   bool in_panels() const { return dot == nullptr; }
+  bool in_words() const { return word > 1; }
 };
 
 // Where a result of the region goes.

@@ -29,10 +29,23 @@ std::vector<MatmulRow> AllRows() {
 
 // Weights that lie in panels.
 const MatmulRow* PanelRow(const RegionView& view, const ir::Node& node) {
-  static constexpr MatmulRow kRow = {DType::kF32, DType::kF32, nullptr, "mma_f32", Layout::kKn32, ir::kPanelColumns};
-  const Extent& k = view.type(node.inputs[0]).dims.back();
+  using enum DType;
+  static constexpr auto kPanel = Layout::kKn32;
+  static constexpr MatmulRow kRows[] = {
+      {kF32, kF32, nullptr, "mma_f32", kPanel, ir::kPanelColumns},
+      {kI8, kU8, nullptr, "mma_u8_quads", kPanel, ir::kPanelColumns, kI32, 4},
+      {kU8, kU8, nullptr, "mma_u8_quads", kPanel, ir::kPanelColumns, kI32, 4},
+      {kI8, kI8, nullptr, "mma_i8_quads", kPanel, ir::kPanelColumns, kI32, 4},
+      {kU8, kI8, nullptr, "mma_i8_quads", kPanel, ir::kPanelColumns, kI32, 4},
+  };
+  const ir::TensorType &x = view.type(node.inputs[0]), &w = view.type(node.inputs[1]);
+  const Extent& k = x.dims.back();
   if (view.facts.blocks || !k.is_constant() || k == Extent(0)) return nullptr;
-  return view.UpperBound(node.results[0].elements()) < 1 ? nullptr : &kRow;
+  if (view.UpperBound(node.results[0].elements()) < 1) return nullptr;
+  for (const MatmulRow& row : kRows) {
+    if (row.weight == w.dtype && row.activation == x.dtype) return &row;
+  }
+  return nullptr;
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ namespace {
 
 constexpr int64_t kScratchBytes = 256 << 10;  // of copied rows, where more than kLeastRows fit
 constexpr int64_t kLeastRows = 64;            // for which weights are read, where there are as many
-constexpr int64_t kDepth = 1536;              // elements of a window that are copied at a time: 384 KiB of those rows
+constexpr int64_t kDepthBytes = 6 << 10;      // of a window that are copied at a time: 384 KiB of those rows
 constexpr int64_t kColumns = 64;       // that copied rows are multiplied by, at the least, where there are as many
 constexpr int64_t kMostColumns = 512;  // whose sums are kept in scratch, where parts divide all of them
 constexpr int64_t kChunks = 12;        // that are worth copying rows again for other columns
@@ -53,6 +53,15 @@ int64_t EvenStep(int64_t all, int64_t most) {
   return most < kVector ? even : std::min(most, CeilDiv(even, kVector) * kVector);
 }
 
+// The least multiple of `step` by which blocks of so many times `inner` elements are whole words.
+int64_t InWholeWords(int64_t step, int64_t inner, int64_t word) {
+  while (step * inner % word != 0) ++step;
+  return step;
+}
+
+// Of copied rows: bytes stay bytes.
+DType CopiedType(const MatmulPlan::Tiles& plan) { return plan.row->in_words() ? plan.row->activation : DType::kF32; }
+
 }  // namespace
 
 StatusOr<std::set<int>> GatherWindows(const RegionView& view, MatmulPlan::Tiles& tiles) {
@@ -66,7 +75,10 @@ StatusOr<std::set<int>> GatherWindows(const RegionView& view, MatmulPlan::Tiles&
     const int n = open.back();
     open.pop_back();
     if (!nodes.insert(n).second) continue;
-    if (view.node(n).op->kind != ir::OpKind::kIndex && !ir::IsCast(view.node(n)))
+    const ir::Node& node = view.node(n);
+    const bool widens =
+        ir::IsCast(node) && ScalarBytes(view.type(node.inputs[0]).dtype) <= ScalarBytes(node.results[0].dtype);
+    if (node.op->kind != ir::OpKind::kIndex && !widens)
       return No("%s would be computed for every window", view.Describe(n));
     for (const ir::Value& input : view.node(n).inputs) {
       if (IsBlock(view.type(input).dtype)) return No("%s decodes whole rows by itself", view.Describe(n));
@@ -90,17 +102,19 @@ DepthBlocks MatmulKernels::CutWindows(const MatmulPlan::Tiles& plan) {
   std::vector<Extent> axes;
   for (const int axis : space.Find(plan.lhs)->dims.back()) axes.push_back(space.extents()[axis]);
   if (axes.empty()) axes = {Extent(1)};
+  const int64_t most = kDepthBytes / ScalarBytes(CopiedType(plan));
   size_t cut = axes.size();
   int64_t inner = 1;
-  while (cut > 0 && inner * axes[cut - 1].constant() <= kDepth) inner *= axes[--cut].constant();
-  const int64_t block = cut == 0 ? kDepth : inner * EvenStep(axes[cut - 1].constant(), kDepth / inner);
-  return {std::move(axes), {kDepth, block}};
+  while (cut > 0 && inner * axes[cut - 1].constant() <= most) inner *= axes[--cut].constant();
+  if (cut == 0) return {std::move(axes), {most, most}};
+  const int64_t step = InWholeWords(EvenStep(axes[cut - 1].constant(), most / inner), inner, plan.row->word);
+  return {std::move(axes), {most, inner * step}};
 }
 
 // What a panel by itself brings: rows whose windows stay in the second cache beside it.
 int64_t MatmulKernels::WindowRows() const {
-  const int64_t row = depth_->Most().constant() * ScalarBytes(DType::kF32);
-  return std::max(kLeastRows, kScratchBytes / row / view_.facts.gemm_rows * view_.facts.gemm_rows);
+  const int64_t row = depth_->Most().constant() * ScalarBytes(CopiedType(plan_)), tile = PanelTileRows();
+  return std::max(kLeastRows, kScratchBytes / row / tile * tile);
 }
 
 // All columns, or as few of the parts that divide them as leave chunks for some threads.
@@ -122,13 +136,14 @@ int64_t MatmulKernels::WindowsChunk() const {
 }
 
 kir::Block MatmulKernels::FillWindows(KernelWriter& writer) {
-  ComputedSide left(view_, *plan_.windows, writer, plan_.lhs, ComputedSide::Side::kLeft, DType::kF32);
+  const DType dtype = CopiedType(plan_);
+  ComputedSide left(view_, *plan_.windows, writer, plan_.lhs, ComputedSide::Side::kLeft, dtype);
   const DepthBlocks& depth = *depth_;
   const DepthBlocks::Elements inside = depth.Inside();
   const int64_t rows = ChunkRows();
   const bool constant = std::ranges::all_of(left.across(), [](const Extent& extent) { return extent.is_constant(); });
   const kir::ExprRef c = kb::Ref("c");
-  kir::Block block = {kb::Alloc("px", {DType::kF32, {Extent(rows), depth.Most()}, kir::Layout::kRow})};
+  kir::Block block = {kb::Alloc("px", {dtype, {Extent(rows), depth.Most()}, kir::Layout::kRow})};
   const kir::Block fill = left.Across(FirstRow(), EndRow() - FirstRow(), [&](const ComputedSide::Segment& segment) {
     kir::ExprRef row = segment.start + c - FirstRow();
     if (!constant) row = kb::Max(kb::Int(0), kb::Min(row, kb::Int(rows - 1)));  // which no proof finds by itself
@@ -160,19 +175,22 @@ kir::Block MatmulKernels::OverDepth(KernelWriter& writer, FusedExpr& expr, const
 }
 
 kir::Block MatmulKernels::SumsFromZero(const MatmulSegment& segment, int64_t rows, int64_t columns,
-                                       const std::function<kir::StmtRef(kir::Block)>& each) {
+                                       const std::function<kir::StmtRef(kir::Block)>& each) const {
+  const DType dtype = plan_.row->sum;
+  const kir::ExprRef zero = IsInteger(dtype) ? kb::Int(0, dtype) : kb::Num(0, dtype);
   kir::Block block, zeros;
   for (const int root : segment.roots) {
-    block.push_back(kb::Alloc(SumName(root), {DType::kF32, {Extent(rows), Extent(columns)}, kir::Layout::kRow}));
-    zeros.push_back(kb::Store(SumName(root), {kb::Ref("r"), kb::Ref("c")}, kb::Num(0, DType::kF32)));
+    block.push_back(kb::Alloc(SumName(root), {dtype, {Extent(rows), Extent(columns)}, kir::Layout::kRow}));
+    zeros.push_back(kb::Store(SumName(root), {kb::Ref("r"), kb::Ref("c")}, zero));
   }
   block.push_back(each(std::move(zeros)));
   return block;
 }
 
-MatmulKernels::Sum MatmulKernels::SumsAt(kir::ExprRef row, kir::ExprRef column, kir::ExprRef place, int64_t width) {
-  return [=](int root, const kir::ExprRef& at) {
-    return kb::At(SumName(root), DType::kF32, {row, at == column ? place : InChunk(at, column, place, width)});
+MatmulKernels::Sum MatmulKernels::SumsAt(kir::ExprRef row, kir::ExprRef column, kir::ExprRef place,
+                                         int64_t width) const {
+  return [=, dtype = plan_.row->sum](int root, const kir::ExprRef& at) {
+    return kb::At(SumName(root), dtype, {row, at == column ? place : InChunk(at, column, place, width)});
   };
 }
 
@@ -186,7 +204,8 @@ kir::StmtRef MatmulKernels::AddToSums(const MatmulSegment& segment, const kir::E
   kir::Block body;
   for (const int root : segment.roots) {
     tiles.push_back(TileName(root, part));
-    const kir::ExprRef sum = kb::At(SumName(root), DType::kF32, at) + kb::Ref(tiles.back(), DType::kF32);
+    const DType dtype = plan_.row->sum;
+    const kir::ExprRef sum = kb::At(SumName(root), dtype, at) + kb::Ref(tiles.back(), dtype);
     body.push_back(kb::Store(SumName(root), at, sum));
   }
   return kb::Map({"i", "j"}, std::move(tiles), {rows, columns}, std::move(body));

@@ -109,6 +109,8 @@ constexpr Step kVariant[] = {
     {"recognise_attention", "attention spelled out in ops needs no scores in memory",
      [](Work& w) { return Recognise(w); }},
     {"short_sums", "products of few terms are bound by their results", [](Work& w) { return opt::ShortSums(w.graph); }},
+    {"repeat_dequantised", "floats that stand for bytes are not written to memory for several readers",
+     [](Work& w) { return opt::RepeatDequantised(w.graph); }},
     {"donate_carries", "caches that loops carry are written in place",
      [](Work& w) { return opt::DonateCarries(w.graph); }},
     {"fuse_regions", "every op goes into a region that becomes kernels",

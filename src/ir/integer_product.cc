@@ -58,14 +58,19 @@ Value BesideChannels(Expansion& e, Value value, size_t rank) {
   return e.Sized(value, std::move(dims));
 }
 
-// sum a b - za sum b - zb sum a + K za zb. `a_sums` and `b_sums` are asked for where they count.
-Value WithoutZeros(Expansion& e, Value sum, std::optional<Value> za, std::optional<Value> zb, const Extent& k,
-                   const std::function<Value()>& a_sums, const std::function<Value()>& b_sums) {
+// The terms of a sum.
+Value Count32(Expansion& e, const Extent& k) {
+  return e.Stored(e.Add("Size", {}, {{"extent", std::vector<Extent>{k}}}), DType::kI32);
+}
+
+// sum a b - za sum b - zb sum a + K za zb. `k`, `a_sums` and `b_sums` are asked for where they count.
+Value WithoutZeros(Expansion& e, Value sum, std::optional<Value> za, std::optional<Value> zb,
+                   const std::function<Value()>& k, const std::function<Value()>& a_sums,
+                   const std::function<Value()>& b_sums) {
   if (za) sum = e.Add("Sub", {sum, e.Add("Mul", {*za, b_sums()})});
   if (zb) sum = e.Add("Sub", {sum, e.Add("Mul", {*zb, a_sums()})});
   if (!za || !zb) return sum;
-  const Value count = e.Stored(e.Add("Size", {}, {{"extent", std::vector<Extent>{k}}}), DType::kI32);
-  return e.Add("Add", {sum, e.Add("Mul", {e.Add("Mul", {*za, *zb}), count})});
+  return e.Add("Add", {sum, e.Add("Mul", {e.Add("Mul", {*za, *zb}), k()})});
 }
 
 }  // namespace
@@ -89,46 +94,61 @@ Value ProductOfBytes(Expansion& e, Value a, const ZeroPoint& a_zero, Value b, co
     std::swap(dims[k], dims[k - 1]);
     return e.Sized(sums, std::move(dims));
   };
-  return WithoutZeros(e, sum, za, zb, e.type(a).dims.back(), [&] { return Sum32(e, a, last); }, b_sums);
+  const Extent terms = e.type(a).dims.back();
+  return WithoutZeros(e, sum, za, zb, [&] { return Count32(e, terms); }, [&] { return Sum32(e, a, last); }, b_sums);
 }
 
+// Padding that is not known before a run, which the sums have as 0, takes no part in them: what ones in place of x or w
+// would give has to be known for each place.
 Value ConvolutionOfBytes(Expansion& e, Value x, const ZeroPoint& x_zero, Value w, const ZeroPoint& w_zero,
                          const Window& window, int64_t groups) {
   if (!e.ok()) return x;
-  std::optional<Value> zx;
+  std::optional<Value> zx, zw;
   if (!x_zero.IsZero()) zx = e.Stored(*x_zero.value, DType::kI32);
-  double fill = x_zero.known && !x_zero.known->empty() ? static_cast<double>(x_zero.known->front()) : 0;
-  // Padding that is not known before a run: it is taken off first.
-  if (window.IsPadded() && zx && !x_zero.known) {
-    x = e.Add("Sub", {e.Stored(x, DType::kI32), *zx});
-    w = e.Stored(w, DType::kI32);
-    zx.reset();
-    fill = 0;
+  if (!w_zero.IsZero()) zw = e.Stored(*w_zero.value, DType::kI32);
+  const bool by_place = window.IsPadded() && zx && !x_zero.known;
+  Attributes attributes = AttributesOf(window);
+  attributes.Set("groups", groups);
+  attributes.Set("fill", x_zero.known && !x_zero.known->empty() ? static_cast<double>(x_zero.known->front()) : 0.0);
+  const auto sums = [&](Value image, Value weights) { return e.Add("Conv", {image, weights}, attributes); };
+  const auto ones = [&](std::vector<Extent> dims) {
+    return e.Add("Expand", {e.Stored(e.Scalar(1, DType::kF32), DType::kI8)}, {{"shape", std::move(dims)}});
+  };
+  const Value sum = sums(x, w);
+  if (!e.ok()) return sum;
+  const std::vector<Extent> weights = e.type(w).dims, dims = e.type(sum).dims;
+  const size_t rank = dims.size();
+  std::vector<Extent> image = e.type(x).dims, one_a_group = weights;
+  image[0] = Extent(1);
+  image[1] = weights[1] * Extent(groups);
+  one_a_group[0] = Extent(groups);
+  Extent k(1);
+  std::vector<int64_t> axes;
+  for (size_t d = 1; d < rank; ++d) {
+    k = k * weights[d];
+    axes.push_back(static_cast<int64_t>(d));
   }
-  const TensorType weights = e.type(w);
-  std::vector<Extent> known = e.type(x).dims;
-  known[1] = weights.dims[1] * Extent(groups);
-  const Value seen = Windows(e, e.Sized(x, std::move(known)), window, fill);  // [N, C, kernel.., places..]
-  if (!e.ok()) return seen;
-  const std::vector<Extent> all = e.type(seen).dims;
-  std::vector<Extent> dims = {all[0], weights.dims[0]};
-  Extent k = weights.dims[1], places(1);
-  for (const int64_t size : window.kernel) k = k * Extent(size);
-  for (size_t d = 2 + window.kernel.size(); d < all.size(); ++d) {
-    places = places * all[d];
-    dims.push_back(all[d]);
-  }
-  const Extent rows = *weights.dims[0].DividedBy(Extent(groups));
-  const Value right = e.Sized(seen, {all[0], Extent(groups), k, places}), left = e.Sized(w, {Extent(groups), rows, k});
-  std::optional<Value> zw;
-  if (!w_zero.IsZero()) {
-    zw = e.Stored(*w_zero.value, DType::kI32);
-    if (e.ok() && e.type(*zw).rank() == 1) zw = e.Sized(*zw, {Extent(groups), rows, Extent(1)});
-  }
-  const Value sum = WithoutZeros(
-      e, e.Add("MatMul", {left, right}), zw, zx, k, [&] { return Sum32(e, left, 2); },
-      [&] { return Sum32(e, right, 2); });
-  return e.Sized(sum, std::move(dims));
+  // Sums of one channel a group, as all its channels have them.
+  const auto beside = [&](Value of_groups) {
+    if (groups == 1 || weights[0] == Extent(groups) || !e.ok()) return of_groups;
+    std::vector<Extent> apart = e.type(of_groups).dims, wide = apart;
+    apart.insert(apart.begin() + 2, Extent(1));
+    wide.insert(wide.begin() + 2, *weights[0].DividedBy(Extent(groups)));
+    const Value all = e.Add("Expand", {e.Sized(of_groups, std::move(apart))}, {{"shape", std::move(wide)}});
+    std::vector<Extent> joined = e.type(of_groups).dims;
+    joined[1] = weights[0];
+    return e.Sized(all, std::move(joined));
+  };
+  const auto x_sums = [&] { return beside(sums(x, ones(one_a_group))); };
+  const auto w_sums = [&] {
+    if (by_place) return sums(ones(image), w);
+    const Value reduced =
+        e.Add("Reduce", {e.Stored(w, DType::kI32)}, {{"op", "sum"}, {"axes", axes}, {"keep_dim", false}});
+    return BesideChannels(e, reduced, rank);
+  };
+  if (zw) zw = BesideChannels(e, *zw, rank);
+  const auto counts = [&] { return by_place ? beside(sums(ones(image), ones(one_a_group))) : Count32(e, k); };
+  return WithoutZeros(e, sum, zx, zw, counts, x_sums, w_sums);
 }
 
 StatusOr<std::optional<Value>> MakeIntegerProduct(Graph& graph, const Node& node, int origin) {

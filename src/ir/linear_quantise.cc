@@ -1,6 +1,7 @@
 #include "ir/linear_quantise.h"
 
 #include "ir/shape.h"
+#include "ir/window.h"
 
 namespace quern::ir {
 
@@ -10,6 +11,14 @@ std::vector<AttrDef> ScaleAttributes() {
            .kind = AttrKind::kInt,
            .default_value = int64_t{0},
            .doc = "elements of a scale along axis; 0: one scale, or one for each index"}};
+}
+
+std::optional<Attributes> ScalesChannelsLast(const Node& node, std::span<const TensorType> operands) {
+  if (node.attributes.Int("block") != 0) return std::nullopt;
+  Attributes attributes = node.attributes;
+  if (operands[1].rank() != 0)
+    attributes.Set("axis", AxisWithChannelsLast(attributes.Int("axis"), operands[0].dims.size()));
+  return attributes;
 }
 
 Status CheckScales(const InferContext& context) {
@@ -51,6 +60,25 @@ Value ScaleOf(Expansion& e, Value value, const TensorType& x, const Attributes& 
   value = e.Sized(e.Add("Expand", {e.Sized(value, std::move(apart))}, {{"shape", std::move(repeated)}}), whole);
   return e.Add("Narrow", {value},
                {{"axis", axis}, {"start", std::vector<Extent>{0}}, {"length", std::vector<Extent>{x.dims[axis]}}});
+}
+
+std::vector<int> DequantisedBy(const Graph& graph, int n, const std::vector<bool>& once) {
+  static const OpDef *const difference = FindOp("Sub"), *const product = FindOp("Mul");
+  constexpr size_t kMost = 4;
+  std::vector<int> nodes;
+  while (nodes.size() < kMost) {
+    const Node& node = graph.node(n);
+    const bool factor = node.op == product && nodes.empty();
+    if (!IsCast(node) && node.op != difference && !factor) break;
+    const size_t from = factor && once[node.inputs[0].node] ? 1 : 0;
+    const Value x = node.inputs[from];
+    if (once[n] || once[x.node] || graph.type(x).dims != node.results[0].dims) break;
+    if (!IsCast(node) && !once[node.inputs[1 - from].node]) break;
+    nodes.push_back(n);
+    if (IsCast(node) && ScalarBytes(graph.type(x).dtype) == 1) return nodes;
+    n = x.node;
+  }
+  return {};
 }
 
 double QuotientIn(DType dtype, double x, double scale) {

@@ -18,6 +18,8 @@ bool IsDequantizeLinear(const Node& node);
 
 // `axis` and `block`.
 std::vector<AttrDef> ScaleAttributes();
+// OpDef::channels_last of both ops.
+std::optional<Attributes> ScalesChannelsLast(const Node& node, std::span<const TensorType> operands);
 // The scale (operand 1) and a zero point (operand 2, where there is one) against x (operand 0).
 Status CheckScales(const InferContext& context);
 // The scale or zero point `value` with an element for each of x that it is for, or that broadcasts to them.
@@ -34,6 +36,10 @@ struct LinearForm {
   int64_t axis = 0;
   DType dtype = DType::kU8;
 };
+// The nodes of what an expanded DequantizeLinear makes of bytes, last first, where `n` is the last of them: a Cast, a
+// difference from a zero point, a Cast and a factor, as many as there are; `once` says of each node whether it is
+// computed once per binding, as what stands beside the bytes is. None where it is anything else.
+std::vector<int> DequantisedBy(const Graph& graph, int n, const std::vector<bool>& once);
 // x in that form, and the floats that bytes in it are.
 StatusOr<Value> MakeQuantized(const MakeNode& make, Value x, const LinearForm& form);
 StatusOr<Value> MakeDequantized(const MakeNode& make, Value bytes, const LinearForm& form);

@@ -42,15 +42,17 @@ StatusOr<Value> MakeShortSum(const MakeNode& make, const Graph& graph, Value a, 
 
 // Columns of weights that lie together in panels.
 inline constexpr int64_t kPanelColumns = 32;
-// Whether this is a MatMulPanels, whose operand 1 is [columns / 32 rounded up, K, 32], or of pairs of bf16
-// [.., K / 2, 32, 2].
+// Whether this is a MatMulPanels, whose operand 1 is [columns / 32 rounded up, K, 32], or where several elements are a
+// word, pairs of bf16 or quads of bytes, [.., K / elements rounded up, 32, elements].
 bool ReadsPanels(const Node& product);
 bool ReadsPairs(const Graph& graph, const Node& product);
-// Such panels of a matrix of constant extents: [N, K] where `rows`, else [K, N]; zeros behind the last column. Of bf16
-// K is even.
+int64_t ElementsOfWord(DType dtype);
+// Such panels of a matrix of constant extents: [N, K] where `rows`, else [K, N]; zeros behind the last column, and
+// behind the last k. Of bf16 K is even.
 StatusOr<Value> MakePanels(const MakeNode& make, Value weights, const TensorType& type, bool rows);
-// The rows of K, [N, K], in the panels of type `type` that `product` reads.
-StatusOr<Value> MakeRowsOfPanels(const MakeNode& make, Value panels, const TensorType& type, const Node& product);
+// The rows of `k` elements, [N, K], in the panels of type `type` that `product` reads.
+StatusOr<Value> MakeRowsOfPanels(const MakeNode& make, Value panels, const TensorType& type, const Extent& k,
+                                 const Node& product);
 // The product of `a` and that many columns in panels.
 StatusOr<Value> MakeProductOfPanels(const MakeNode& make, Value a, Value panels, int64_t columns);
 

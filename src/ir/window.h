@@ -51,8 +51,9 @@ Value Windows(Expansion& e, Value x, const Window& window, double value);
 Value WindowsBesideChannels(Expansion& e, Value x, const Window& window, double value);
 // How many dimensions those have at the most.
 inline constexpr int kMostSpatialBesideChannels = 2;
-// Windows of x [N, s.., C] that take all channels of each place: [N, o.., k.. C], one row of k.. C elements for each.
-Value WindowsOfChannels(Expansion& e, Value x, const Window& window);
+// Windows of x [N, s.., C] that take all channels of each place: [N, o.., k.. C], one row of k.. C elements for each;
+// `value` outside of x.
+Value WindowsOfChannels(Expansion& e, Value x, const Window& window, double value);
 
 // `strides`, `pads` (before each dimension, then after each) and `dilations`, none of which need be given: 1, 0 and 1.
 std::vector<AttrDef> WindowAttributes(std::vector<AttrDef> others);

@@ -41,8 +41,11 @@ struct Convolutions {
   int64_t windows = 0;                // elements of all that few outputs are gathered for
   bool long_windows = true;
 
+  int of_bytes = 0;
+
   bool WorthTurning() const {
-    return count >= kTogether || (long_windows && images && (weights >= *images || windows >= kGathered * *images));
+    return count >= kTogether || of_bytes > 0 ||
+           (long_windows && images && (weights >= *images || windows >= kGathered * *images));
   }
 };
 
@@ -100,7 +103,7 @@ class Layout {
     if (node.inputs.empty() || node.results.size() != 1 || once_[n]) return false;
     const ir::TensorType& x = Type(node.inputs[0]);
     if (node.op->channels_last != nullptr) {
-      if (!IsImage(x) || !ir::IsShortFloat(x.dtype)) return false;
+      if (!IsImage(x) || (!ir::IsShortFloat(x.dtype) && !ir::IsByte(x.dtype))) return false;
       if (ir::IsConvolution(node) && !once_[node.inputs[1].node]) return false;
       std::vector<ir::TensorType> operands;
       for (const Value& input : node.inputs) operands.push_back(Type(input));
@@ -114,6 +117,7 @@ class Layout {
     const ir::Node& node = graph_.node(n);
     const ir::TensorType& weights = Type(node.inputs[1]);
     ++all.count;
+    all.of_bytes += ir::IsByte(weights.dtype) ? 1 : 0;
     if (weights.elements().is_constant()) all.weights += weights.elements().constant();
     all.long_windows &= weights.elements().is_constant() && weights.dims[0].is_constant() &&
                         weights.elements().constant() >= kLong * weights.dims[0].constant();

@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "ir/linear_quantise.h"
 #include "ir/window.h"
 #include "opt/fusion_groups.h"
 #include "opt/passes.h"
@@ -90,6 +91,29 @@ class Fuser {
       if (&family == &options_.families.back() && !options_.facts.blocks) JoinSheets(scope_, once_, family, groups_);
       if (family.growth.sources) TakeSources(family);
     }
+    for (int n = Size(); n-- > 0;) LeaveBytes(n);
+  }
+
+  // Floats that stand for bytes of the same group, which another group reads: it makes them of the bytes.
+  void LeaveBytes(int n) {
+    const int own = groups_.Of(n);
+    if (own < 0 || groups_.IsSingle(own) || scope_.IsOutput({n, 0}) || scope_.users[n].size() != 1) return;
+    const int reader = scope_.users[n][0].first;
+    if (groups_.Of(reader) < 0 || groups_.Of(reader) == own) return;
+    const std::vector<int> chain = ir::DequantisedBy(graph_, n, once_);
+    if (chain.empty()) return;
+    const int bytes = Node(chain.back()).inputs[0].node;
+    const auto read_once = [&](int m) { return m == n || (scope_.users[m].size() == 1 && !scope_.IsOutput({m, 0})); };
+    const auto in_group = [&](int m) { return groups_.Of(m) == own; };
+    if (!in_group(bytes) || !std::ranges::all_of(chain, in_group) || !std::ranges::all_of(chain, read_once)) return;
+    for (const int m : chain) groups_.Split(m);
+    const bool joined =
+        std::ranges::all_of(chain, [&](int m) { return groups_.TryJoin(groups_.Of(reader), groups_.Of(m)); });
+    if (joined) return;
+    for (const int m : chain) {
+      if (groups_.Of(m) == groups_.Of(reader)) groups_.Split(m);
+    }
+    for (auto m = chain.rbegin(); m != chain.rend(); ++m) groups_.TryJoin(groups_.Of(bytes), groups_.Of(*m));
   }
 
   // q, k and v of an attention, gate and up: roots of the same left side share one pass over it, and one grid.

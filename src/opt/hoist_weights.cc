@@ -18,10 +18,16 @@
 //                                  %3 = Transpose(%2) {perm = [2, 0, 3, 1]}
 //                                  %4 = MatMulPanels(%0, %3) {columns = 3072}
 //
+// Weights of bytes beside bytes become panels of quads likewise, where those of f32 would:
+//
+//   %2 = MatMul(%0, %1)       =>   %2 = Reshape(%1) {shape = [192, 4, 96, 32]}       of %1 : i8[768, 3072]
+//                                  %3 = Transpose(%2) {perm = [2, 0, 3, 1]}
+//                                  %4 = MatMulPanels(%0, %3) {columns = 3072}        i32
+//
 // What sums of few terms read (short_sums.cc) stays as it lies.
 //
 // Other weights as [N, K] stay where they are, as weights of language models do, whose steps have one row. Other
-// halves, bytes, and what is for blocks of threads, panels that a graph has already among it, are read as rows of K:
+// halves, and what is for blocks of threads, panels that a graph has already among it, are read as rows of K:
 //
 //                                  %2 = Transpose(%1) {perm = [1, 0]}
 //                                  %3 = MatMul(%0, %2) {transpose_b = true}
@@ -63,14 +69,14 @@ Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool
   const bool sized = w.elements().is_constant() && w.elements() != Extent(0), rows_of_k = ir::ReadsRows(node);
   const bool floats = x.dtype == DType::kF32 && w.dtype == DType::kF32,
              pairs = options.pairs && kept && x.dtype == DType::kBF16 && w.dtype == DType::kBF16;
-  if ((floats || pairs) && options.panels && sized) {
+  if ((floats || pairs || (bytes && kept)) && options.panels && sized) {
     Extent rows(1);
     for (size_t d = 0; d + 1 < x.dims.size(); ++d) rows = rows * x.dims[d];
     const int64_t least = rows.LowerBound(graph.symbols).value_or(0), columns = node.results[0].dims.back().constant(),
                   k = w.elements().constant() / columns;
     const bool many = !rows_of_k && least >= kManyRows && columns >= kManyColumns && k <= kDeepest;
     const bool pays = kept ? (!rows_of_k && !pairs) || least > kFewRows : many;
-    if (columns > kFewColumns && pays && (floats || k % 2 == 0)) return Form::kPanels;
+    if (columns > kFewColumns && pays && (!pairs || k % 2 == 0)) return Form::kPanels;
   }
   if (!kept) return Form::kAsItLies;
   return rows_of_k ? Form::kAsItLies : Form::kRows;
@@ -104,7 +110,8 @@ StatusOr<ir::Graph> HoistWeights(const ir::Graph& graph, const HoistOptions& opt
       if (fresh && form == Form::kRows) {
         QUERN_ASSIGN(it->second, ir::MakeTransposed(make, w));
       } else if (form == Form::kUnpacked) {
-        QUERN_ASSIGN(it->second, ir::MakeRowsOfPanels(make, w, graph.type(node.inputs[1]), node));
+        QUERN_ASSIGN(it->second, ir::MakeRowsOfPanels(make, w, graph.type(node.inputs[1]),
+                                                      graph.type(node.inputs[0]).dims.back(), node));
       }
       QUERN_ASSIGN(product, ir::MakeProductOfRows(make, x, it->second));
     }

@@ -76,6 +76,9 @@ StatusOr<ir::Graph> RecogniseAttention(const ir::Graph& graph, const RecogniseOp
 // Products whose sums have few terms become arithmetic of columns and rows.
 StatusOr<ir::Graph> ShortSums(const ir::Graph& graph);
 
+// What is made of bytes by scales and zero points is made by each elementwise reader.
+StatusOr<ir::Graph> RepeatDequantised(const ir::Graph& graph);
+
 // Symbols replaced by numbers in types, attributes, constraints and region bodies. Errors: a value outside the symbol's
 // range, a constraint that can no longer hold.
 StatusOr<ir::Graph> SubstituteSymbols(const ir::Graph& graph, const Binding& values);

@@ -86,6 +86,7 @@ llvm::Value* Emitter::NarrowHalf(llvm::Value* value, DType half) {
 llvm::Value* Emitter::RoundTo(llvm::Value* f32, DType half) { return WidenHalf(NarrowHalf(f32, half), half); }
 
 llvm::Value* Emitter::FloatToInt(llvm::Value* value, DType to) {
+  if (llvm::Value* bytes = RoundedToBytes(value, to)) return bytes;
   // Clamped into what the conversion instruction takes, then the ends and NaN put right. 8 and 16 bits go through i32,
   // whose conversion is a vector instruction at every level.
   llvm::Type* real = value->getType();

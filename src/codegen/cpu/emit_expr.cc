@@ -100,6 +100,9 @@ Val Emitter::EmitApply(const kir::Expr& expr, const kir::Apply& apply) {
 }
 
 llvm::Value* Emitter::FloatOp(Op op, DType dtype, std::span<llvm::Value* const> args) {
+  if (op == Op::kRound) {
+    if (llvm::Value* value = RoundedQuotient(args[0])) return value;
+  }
   if (llvm::Value* value = codegen::FloatOperator(b_, op, args)) return value;
   llvm::Value* a = args[0];
   if (op == Op::kFma && target_.fma)

@@ -176,6 +176,17 @@ class Emitter : public codegen::StatementEmitter {
   llvm::Value* FromMemory(llvm::Value* value, DType dtype);
   llvm::Value* BitCast(llvm::Value* value, DType from, DType to);
 
+  // ---- emit_quantise.cc
+  // round(quotient), and FloatToInt(value, to), in fewer instructions; null where they do not know how.
+  llvm::Value* RoundedQuotient(llvm::Value* quotient);
+  llvm::Value* RoundedToBytes(llvm::Value* value, DType to);
+  llvm::Value* CorrectedQuotient(llvm::Value* x, float by, llvm::Value* near);
+  struct Quotient {
+    llvm::Value* x;
+    float by;
+  };
+  std::map<const llvm::Value*, Quotient> quotients_;  // by what RoundedQuotient made of each
+
   // ---- emit_memory.cc
   Val FlatIndex(const Buffer& buffer, const std::vector<Val>& index);
   Val LoadElement(const Buffer& buffer, const std::vector<Val>& index);

@@ -2,13 +2,16 @@
 //
 //   y[n, m, o..] = b[m] + sum over c, k.. of x[n, g C/groups + c, o * stride + k * dilation - low padding] w[m, c, k..]
 //
-// where g is the group of m, and x outside of its extents is 0. It is a product of w with the windows of x, which the
+// where g is the group of m, and x outside of its extents is `fill`. The result is i32 of bytes (i8 and u8 in any pair),
+// which have no bias, and wraps. It is a product of w with the windows of x, which the
 // kernels of products read from x itself. With `channels_last` x is [N, s.., C] and y [N, o.., M]: rows of windows are
 // multiplied by w, and one channel by itself is a sum over its windows.
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/composite.h"
+#include "ir/product.h"
 #include "ir/shape.h"
 #include "ir/sum_products.h"
 #include "ir/window.h"
@@ -16,8 +19,25 @@
 namespace quern::ir {
 namespace {
 
+// A byte where x is bytes.
+Status CheckFill(const InferContext& context) {
+  const double fill = context.attributes.Float("fill");
+  const DType dtype = context.operands[0].dtype;
+  if (!IsByte(dtype) || (fill == std::trunc(fill) && fill >= static_cast<double>(Lowest(dtype)) &&
+                         fill <= static_cast<double>(Highest(dtype))))
+    return absl::OkStatus();
+  return context.AttributeError("fill", absl::StrCat("one of ", std::string(Name(dtype))));
+}
+
 StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
   const TensorType &x = context.operands[0], &w = context.operands[1];
+  if (!IsFloat(x.dtype) && !IsByte(x.dtype)) return context.DTypeError(0, "a float, i8 or u8");
+  if (IsByte(x.dtype) ? !IsByte(w.dtype) : w.dtype != x.dtype)
+    return context.DTypeError(1, IsByte(x.dtype) ? "i8 or u8" : std::string(Name(x.dtype)));
+  if (context.operands.size() > 2 && context.operands[2].dtype != x.dtype)
+    return context.DTypeError(2, std::string(Name(x.dtype)));
+  if (context.operands.size() > 2 && IsByte(x.dtype)) return context.UnsupportedError(2, "no bias of bytes");
+  QUERN_RETURN_IF_ERROR(CheckFill(context));
   QUERN_RETURN_IF_ERROR(CheckConvolution(context, "[M, C / groups, k..]", w.rank() > 0 ? w.dims[0] : Extent(0)));
   const int64_t groups = context.attributes.Int("groups");
   const ImageAxes axes(context.attributes, x.dims.size());
@@ -26,7 +46,7 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
     return context.ShapeError(1, absl::StrFormat("C / groups of %s channels in dimension 1", channels.ToString()));
   const std::span<const Extent> spatial = std::span(x.dims).subspan(axes.spatial, x.dims.size() - 2);
   QUERN_ASSIGN(const std::vector<Extent> places, WindowPlaces(context, 0, spatial, WindowOf(context.attributes, w)));
-  TensorType result = x;
+  TensorType result{ProductType(x.dtype, w.dtype), x.dims};
   result.dims[axes.channels] = w.dims[0];
   std::copy(places.begin(), places.end(), result.dims.begin() + static_cast<int64_t>(axes.spatial));
   return std::vector<TensorType>{std::move(result)};
@@ -55,11 +75,15 @@ std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorT
   return WithChannelsLast(node);
 }
 
+// Halves as f32; bytes as they are.
+Value Wide(Expansion& e, Value x) { return e.ok() && IsByte(e.type(x).dtype) ? x : e.Wide(x); }
+
 // Rows of windows by rows of w, or for every channel by itself the sum over its windows.
 StatusOr<std::vector<Value>> ExpandChannelsLast(Expansion& e, const Node& node, std::span<const Value> inputs) {
   const TensorType w = e.type(inputs[1]), y = node.results[0];
   const auto rank = static_cast<int64_t>(w.dims.size()), spatial = rank - 2;
   const Window window = WindowOf(node.attributes, w);
+  const double fill = node.attributes.Float("fill");
   if (!HasChannelsLast(node.attributes, e.type(inputs[0]), w)) {
     Attributes first = node.attributes;
     first.Set("channels_last", false);
@@ -70,10 +94,18 @@ StatusOr<std::vector<Value>> ExpandChannelsLast(Expansion& e, const Node& node, 
   std::vector<Extent> channels_known = e.type(inputs[0]).dims;
   channels_known.back() = w.dims[1] * Extent(node.attributes.Int("groups"));
   // Halves are windows of halves: an image is read where it lies.
-  const Value x = e.Sized(inputs[0], std::move(channels_known)), weights = e.Wide(inputs[1]);
+  const Value x = e.Sized(inputs[0], std::move(channels_known)), weights = Wide(e, inputs[1]);
   std::vector<int64_t> perm = {0};  // [M, k.., C]
   for (int64_t d = 2; d < rank; ++d) perm.push_back(d);
   perm.push_back(1);
+  // Sums of so few products of bytes are exact in f32.
+  constexpr int64_t kExact = (1 << 24) / (255 * 255);
+  int64_t terms_of_channel = 1;
+  for (const int64_t size : window.kernel) terms_of_channel *= size;
+  const auto factor = [&](Value bytes) {
+    if (!e.ok() || !IsByte(e.type(bytes).dtype)) return e.Wide(bytes);
+    return e.Stored(bytes, terms_of_channel <= kExact ? DType::kF32 : DType::kI32);
+  };
   Value result;
   if (IsByChannel(node.attributes, w)) {
     std::rotate(perm.begin(), perm.begin() + 1, perm.end());  // [k.., 1, M]
@@ -81,16 +113,17 @@ StatusOr<std::vector<Value>> ExpandChannelsLast(Expansion& e, const Node& node, 
     by_channel.insert(by_channel.end(), static_cast<size_t>(spatial), Extent(1));
     by_channel.push_back(w.dims[0]);
     const Value factors = e.Sized(e.Add("Transpose", {weights}, {{"perm", perm}}), std::move(by_channel));
-    const Value terms = e.Add("Mul", {e.Wide(WindowsBesideChannels(e, x, window, 0)), factors});
+    const Value terms = e.Add("Mul", {factor(WindowsBesideChannels(e, x, window, fill)), factor(factors)});
     std::vector<int64_t> axes;
     for (int64_t d = 0; d < spatial; ++d) axes.push_back(1 + d);
     result = e.Add("Reduce", {terms}, {{"op", "sum"}, {"axes", axes}, {"keep_dim", false}});
+    if (IsByte(w.dtype)) result = e.Stored(result, DType::kI32);
   } else {
     Extent k = w.dims[1];
     for (int64_t d = 2; d < rank; ++d) k = k * w.dims[d];
     const Value rows = e.Sized(e.Add("Transpose", {weights}, {{"perm", perm}}), {w.dims[0], k});
-    const Value windows = window.IsTrivial() ? x : WindowsOfChannels(e, x, window);
-    result = e.Sized(e.Add("MatMul", {e.Wide(windows), rows}, {{"transpose_b", true}}), y.dims);
+    const Value windows = window.IsTrivial() ? x : WindowsOfChannels(e, x, window, fill);
+    result = e.Sized(e.Add("MatMul", {Wide(e, windows), rows}, {{"transpose_b", true}}), y.dims);
   }
   if (inputs.size() > 2) result = e.Add("Add", {result, e.Wide(inputs[2])});
   return e.Finish({e.Stored(result, y.dtype)});
@@ -106,9 +139,9 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   std::vector<Extent> channels_known = graph.type(inputs[0]).dims;
   channels_known[1] = w.dims[1] * groups;
   // Halves are rounded once, behind the bias.
-  Value x = e.Wide(e.Sized(inputs[0], std::move(channels_known)));
-  const Value weights = e.Wide(inputs[1]);
-  if (!window.IsTrivial()) x = Windows(e, x, window, 0);
+  Value x = Wide(e, e.Sized(inputs[0], std::move(channels_known)));
+  const Value weights = Wide(e, inputs[1]);
+  if (!window.IsTrivial()) x = Windows(e, x, window, node.attributes.Float("fill"));
   Extent places(1), k = w.dims[1], rows = *w.dims[0].DividedBy(groups);
   for (size_t d = 2; d < dims.size(); ++d) {
     places = places * dims[d];
@@ -131,6 +164,7 @@ struct Sums {
     const Window window = WindowOf(context.node.attributes, std::span(w.dims).subspan(2));
     const size_t rank = x.dims.size();
     const ImageAxes axes(context.node.attributes, rank);
+    const double fill = context.node.attributes.Float("fill");
     const int64_t rows = w.dims[0] / context.node.attributes.Int("groups"), channels = w.dims[1];
     std::vector<int64_t> index(rank), at_x(rank), at_w(rank);
     const std::vector<int64_t> terms(w.dims.begin() + 1, w.dims.end());
@@ -150,9 +184,11 @@ struct Sums {
           at_x[s] = index[s] * window.strides[d - 2] + k[d - 1] * window.dilations[d - 2] - window.low[d - 2];
           inside &= at_x[s] >= 0 && at_x[s] < x.dims[s];
         }
-        if (inside) sum += term(x.At(at_x), w.At(at_w));
+        if (inside || fill != 0) sum += term(inside ? x.At(at_x) : fill, w.At(at_w));
       }
-      out = RoundTo(y.dtype, sum);
+      // Whole numbers this side of 2^53, which wrap.
+      out = IsInteger(y.dtype) ? static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(sum)))
+                               : RoundTo(y.dtype, sum);
       NextIndex(y.dims, index);
     }
   }
@@ -165,11 +201,13 @@ const OpDef& Op_conv() {
       .name = "Conv",
       .doc = "correlation with windows of 1 to 3 spatial dimensions, in groups of channels",
       .kind = OpKind::kComposite,
-      .operands = {{.name = "x", .kind = OperandKind::kFloat, .shape = "[N, C, s..] or [N, s.., C]"},
-                   {.name = "w", .kind = OperandKind::kFloat, .shape = "[M, C / groups, k..]"},
-                   {.name = "b", .kind = OperandKind::kFloat, .shape = "[M]", .optional = true}},
+      .operands = {{.name = "x", .kind = OperandKind::kNumeric, .shape = "[N, C, s..] or [N, s.., C]"},
+                   {.name = "w", .kind = OperandKind::kNumeric, .shape = "[M, C / groups, k..]", .own_dtype = true},
+                   {.name = "b", .kind = OperandKind::kNumeric, .shape = "[M]", .optional = true}},
       .attributes = WindowAttributes(
-          {{.name = "groups", .kind = AttrKind::kInt, .default_value = int64_t{1}}, ChannelsLastAttribute()}),
+          {{.name = "groups", .kind = AttrKind::kInt, .default_value = int64_t{1}},
+           {.name = "fill", .kind = AttrKind::kFloat, .default_value = 0.0, .doc = "x outside of its extents"},
+           ChannelsLastAttribute()}),
       .infer = Infer,
       .channels_last = ChannelsLast,
       .reference = ReferenceOfProducts<Sums>,
@@ -181,7 +219,8 @@ const OpDef& Op_conv() {
             return MagnitudeBesidePadding<Sums>(context, {false, window.IsPadded()});
           },
       .onnx = "Conv",
-      .examples = {{{"f32[2, 3, 9]", "f32[5, 3, 2]"}}},
+      .examples = {{{"f32[2, 3, 9]", "f32[5, 3, 2]"}},
+                   {{"u8[2, 3, 9]", "i8[5, 3, 2]"}, {{"pads", std::vector<int64_t>{1, 0}}, {"fill", 128.0}}}},
   });
   return *op;
 }

@@ -57,6 +57,7 @@ const OpDef& Op_dequantize_linear() {
            {.name = "zero_point", .kind = OperandKind::kInteger, .shape = "as scale", .optional = true}},
       .attributes = ScaleAttributes(),
       .infer = Infer,
+      .channels_last = ScalesChannelsLast,
       .reference = Reference,
       .expand = Expand,
       .onnx = "DequantizeLinear",

@@ -52,6 +52,8 @@ const OpDef& Op_fused_conv_bias_act() {
   static const OpDef* const op = [] {
     const OpDef& conv = *FindConvolution();
     std::vector<AttrDef> attributes = conv.attributes;
+    std::vector<OperandDef> operands = conv.operands;
+    for (OperandDef& operand : operands) operand.kind = OperandKind::kFloat, operand.own_dtype = false;
     attributes.push_back({.name = "act",
                           .kind = AttrKind::kString,
                           .default_value = std::string(),
@@ -60,7 +62,7 @@ const OpDef& Op_fused_conv_bias_act() {
         .name = "FusedConvBiasAct",
         .doc = "act(Conv(x, w, b))",
         .kind = OpKind::kComposite,
-        .operands = conv.operands,
+        .operands = std::move(operands),
         .attributes = std::move(attributes),
         .infer = Infer,
         .channels_last = conv.channels_last,

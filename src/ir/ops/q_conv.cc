@@ -1,6 +1,7 @@
 // QConv: a convolution of bytes, with zero points, that is bytes again: sat(round(mult (bias + sum)) + out_zp). Padding
 // is x_zp, which counts as 0.
 
+#include "ir/integer_product.h"
 #include "ir/requantise.h"
 #include "ir/shape.h"
 #include "ir/window.h"
@@ -32,24 +33,16 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   Expansion e(graph, origin);
   const TensorType w = graph.type(inputs[1]);
   const std::vector<Extent>& dims = node.results[0].dims;
-  const Extent groups(node.attributes.Int("groups")), rows = *w.dims[0].DividedBy(groups);
-  const Window window = WindowOf(node.attributes, w);
-  std::vector<Extent> known = graph.type(inputs[0]).dims;
-  known[1] = w.dims[1] * groups;
-  Extent places(1), k = w.dims[1];
-  for (size_t d = 2; d < dims.size(); ++d) {
-    places = places * dims[d];
-    k = k * w.dims[d];
-  }
-  const double fill = static_cast<double>(node.attributes.Int("x_zp"));
-  const Value right = e.Sized(Windows(e, e.Sized(inputs[0], known), window, fill), {dims[0], groups, k, places});
-  const Value left = e.Sized(inputs[1], {groups, rows, k});
-  const Value sum = WithoutZeros(
-      e, node.attributes, e.Add("MatMul", {left, right}), [&] { return Sum32(e, right, 2); },
-      [&] { return Sum32(e, left, 2); }, k);
+  const auto zero = [&](const char* name, DType dtype) {
+    const int64_t number = node.attributes.Int(name);
+    return ZeroPoint{e.Stored(e.Scalar(static_cast<double>(number), DType::kF32), dtype), std::vector{number}};
+  };
+  const Value sum =
+      ConvolutionOfBytes(e, inputs[0], zero("x_zp", graph.type(inputs[0]).dtype), inputs[1], zero("w_zp", w.dtype),
+                         WindowOf(node.attributes, w), node.attributes.Int("groups"));
   std::vector<Extent> beside(dims.size() - 1, Extent(1));
   beside[0] = w.dims[0];
-  return e.Finish({Requantised(e, node, e.Sized(sum, dims), inputs, beside)});
+  return e.Finish({Requantised(e, node, sum, inputs, beside)});
 }
 
 Status Reference(RefContext& context) {

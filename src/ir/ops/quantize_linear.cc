@@ -74,6 +74,7 @@ const OpDef& Op_quantize_linear() {
                       .own_dtype = true}},
         .attributes = std::move(attributes),
         .infer = Infer,
+        .channels_last = ScalesChannelsLast,
         .reference = Reference,
         .expand = Expand,
         .onnx = "QuantizeLinear",

@@ -131,7 +131,7 @@ Value WindowsBesideChannels(Expansion& e, Value x, const Window& window, double 
 
 // Where neighbours along the last dimension are read, they and their channels are neighbours in memory: one dimension,
 // in which windows are `channels` times as wide and as far apart.
-Value WindowsOfChannels(Expansion& e, Value x, const Window& window) {
+Value WindowsOfChannels(Expansion& e, Value x, const Window& window, double value) {
   const std::vector<Extent> dims = e.type(x).dims;
   const size_t n = window.kernel.size(), last = n - 1;
   const int64_t channels = dims.back().constant();
@@ -144,7 +144,7 @@ Value WindowsOfChannels(Expansion& e, Value x, const Window& window) {
   } else {
     Append(by, channels, 1);
   }
-  const Value windows = Windows(e, x, by, 0);  // [N, k.. C, o..], or [N, k.., C, o.., 1]
+  const Value windows = Windows(e, x, by, value);  // [N, k.. C, o..], or [N, k.., C, o.., 1]
   const auto parts = static_cast<int64_t>(by.kernel.size());
   std::vector<int64_t> perm = {0};
   for (int64_t d = 0; d < parts; ++d) perm.push_back(1 + parts + d);
