@@ -24,23 +24,49 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// index * times + more, of a name.
+using Ranges = std::map<std::string, Range>;  // by loop
+
+// index * times + more, of a name: a range of the latter, where loops inside have a part in it.
 struct Linear {
-  int64_t times, more;
+  int64_t times;
+  Range more;
 };
 
-std::optional<Linear> LinearIn(const ExprRef& expr, const std::string& index) {
-  if (const std::optional<int64_t> known = kir::KnownInteger(expr)) return Linear{0, *known};
-  if (kir::IsName(expr, index)) return Linear{1, 0};
+std::optional<Linear> LinearIn(const ExprRef& expr, const std::string& index, const Ranges& inner) {
+  if (const std::optional<int64_t> known = kir::KnownInteger(expr)) return Linear{0, {*known, *known}};
+  if (kir::IsName(expr, index)) return Linear{1, {0, 0}};
+  if (const auto* name = std::get_if<kir::NameRef>(&expr->node); name != nullptr) {
+    const auto found = inner.find(name->name);
+    return found == inner.end() ? std::nullopt : std::optional(Linear{0, found->second});
+  }
   const auto* apply = std::get_if<kir::Apply>(&expr->node);
   if (apply == nullptr || apply->args.size() != 2) return std::nullopt;
-  const std::optional<Linear> a = LinearIn(apply->args[0], index), b = LinearIn(apply->args[1], index);
+  const std::optional<Linear> a = LinearIn(apply->args[0], index, inner), b = LinearIn(apply->args[1], index, inner);
   if (!a || !b) return std::nullopt;
-  if (apply->op == kir::Op::kAdd) return Linear{a->times + b->times, a->more + b->more};
-  if (apply->op == kir::Op::kSub) return Linear{a->times - b->times, a->more - b->more};
-  if (apply->op == kir::Op::kMul && a->times == 0) return Linear{b->times * a->more, b->more * a->more};
-  if (apply->op == kir::Op::kMul && b->times == 0) return Linear{a->times * b->more, a->more * b->more};
+  const auto times = [](const Linear& of, int64_t by) {
+    const Range scaled = {of.more.low * by, of.more.high * by};
+    return Linear{of.times * by, by < 0 ? Range{scaled.high, scaled.low} : scaled};
+  };
+  const auto is_known = [](const Linear& of) { return of.times == 0 && of.more.low == of.more.high; };
+  if (apply->op == kir::Op::kAdd)
+    return Linear{a->times + b->times, {a->more.low + b->more.low, a->more.high + b->more.high}};
+  if (apply->op == kir::Op::kSub)
+    return Linear{a->times - b->times, {a->more.low - b->more.high, a->more.high - b->more.low}};
+  if (apply->op == kir::Op::kMul && is_known(*a)) return times(*b, a->more.low);
+  if (apply->op == kir::Op::kMul && is_known(*b)) return times(*a, b->more.low);
   return std::nullopt;
+}
+
+// Loops in `block` between constants, and the last number of each.
+Ranges RangesIn(const Block& block) {
+  Ranges ranges;
+  kir::ForEach(block, [&](const kir::Stmt& stmt) {
+    const auto* loop = std::get_if<kir::Loop>(&stmt.node);
+    if (loop == nullptr) return;
+    const std::optional<int64_t> low = kir::KnownInteger(loop->low), high = kir::KnownInteger(loop->high);
+    if (low && high && *low < *high) ranges[loop->index] = {*low, *high - 1};
+  });
+  return ranges;
 }
 
 class Splitter {
@@ -84,10 +110,19 @@ class Splitter {
     const Splitter& splitter;
   };
 
-  // The last operand of a minimum, where it is a constant.
-  static std::optional<int64_t> Limit(const ExprRef& bound) {
+  // The operand of a minimum or maximum that is a constant, and the other.
+  struct Limited {
+    int64_t limit;
+    ExprRef other;
+  };
+  static std::optional<Limited> Limit(const ExprRef& bound, kir::Op op) {
     const auto* apply = std::get_if<kir::Apply>(&bound->node);
-    return apply != nullptr && apply->op == kir::Op::kMin ? kir::KnownInteger(apply->args[1]) : std::nullopt;
+    if (apply == nullptr || apply->op != op) return std::nullopt;
+    for (const int i : {1, 0}) {
+      if (const std::optional<int64_t> known = kir::KnownInteger(apply->args[i]))
+        return Limited{*known, apply->args[1 - i]};
+    }
+    return std::nullopt;
   }
 
   // Whether there are buffers or tiles in it: more than rows of elements, whose names would be there twice.
@@ -98,7 +133,7 @@ class Splitter {
   }
 
   // Between which constants the loop runs, of a vector loop from one to the other: from q0 to min(q0 + 36, 112) it is
-  // from where the grid's q0 begins to 112.
+  // from where the grid's q0 begins to 112, from max(0, .. ) it is from 0.
   std::optional<Range> Ends(const kir::Loop& loop) const {
     std::optional<int64_t> low = kir::KnownInteger(loop.low), high = kir::KnownInteger(loop.high);
     if (loop.kind == kir::LoopKind::kFor) {
@@ -106,7 +141,8 @@ class Splitter {
       const auto* name = std::get_if<kir::NameRef>(&loop.low->node);
       const auto start = name == nullptr ? starts_.end() : starts_.find(name->name);
       if (start != starts_.end()) low = start->second;
-      if (!high) high = Limit(loop.high);
+      if (const auto limit = Limit(loop.low, kir::Op::kMax); !low && limit) low = limit->limit;
+      if (const auto limit = Limit(loop.high, kir::Op::kMin); !high && limit) high = limit->limit;
     } else if (loop.kind != kir::LoopKind::kVec) {
       return std::nullopt;
     }
@@ -119,22 +155,23 @@ class Splitter {
   // min(q0 + 36, 112), at most 111, is min(q0 + 36, 111).
   static ExprRef AtMost(const ExprRef& bound, int64_t most) {
     if (kir::KnownInteger(bound)) return kb::Int(most);
-    return kb::Min(std::get<kir::Apply>(bound->node).args[0], kb::Int(most));
+    return kb::Min(Limit(bound, kir::Op::kMin)->other, kb::Int(most));
   }
 
   // Where between `all` every guard that looks at the loop's index holds, of a vector loop in whole vectors; nothing
   // where that is everywhere or nowhere.
   std::optional<Range> Inside(const kir::Loop& loop, const Range& all) const {
     Range range = all;
+    const Ranges inner = RangesIn(loop.body);
     kir::ForEachExpr(loop.body, [&](const ExprRef& expr) {
       const auto* load = std::get_if<kir::Load>(&expr->node);
       if (load == nullptr || load->otherwise == nullptr) return;
       const auto dims = dims_.find(load->buffer);
       for (size_t d = 0; dims != dims_.end() && d < load->index.size(); ++d) {
-        const std::optional<Linear> at = LinearIn(load->index[d], loop.index);
+        const std::optional<Linear> at = LinearIn(load->index[d], loop.index, inner);
         if (!at || at->times < 1 || !dims->second[d].is_constant()) continue;
-        range.low = std::max(range.low, CeilDiv(-at->more, at->times));
-        range.high = std::min(range.high, FloorDiv(dims->second[d].constant() - 1 - at->more, at->times) + 1);
+        range.low = std::max(range.low, CeilDiv(-at->more.low, at->times));
+        range.high = std::min(range.high, FloorDiv(dims->second[d].constant() - 1 - at->more.high, at->times) + 1);
       }
     });
     if (range == all) return std::nullopt;

@@ -1,6 +1,6 @@
 // Loops: plain, unrolled, widened; reductions with their stated tree.
 //
-// A widened loop is a main loop of full vectors and a tail: one masked vector where the level has masks, else the
+// A widened loop is a main loop of full vectors, of bytes one of four times as many lanes before it, and a tail: one masked vector where the level has masks, else the
 // remaining elements one by one. Trip counts that are constants drop what is not needed, and have narrower vectors for
 // what is left: of 7 elements 8 lanes, without masks 4 lanes and one by one.
 #include <cmath>
@@ -12,7 +12,8 @@
 namespace quern::cpu {
 namespace {
 
-constexpr int kLeastLanes = 4;  // of a vector that is narrower than the level's
+constexpr int kLeastLanes = 4;   // of a vector that is narrower than the level's
+constexpr int kBytesOfLane = 4;  // a level's lanes are f32
 
 }  // namespace
 
@@ -40,7 +41,8 @@ void Emitter::Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std:
   b_.SetInsertPoint(done);
 }
 
-void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body) {
+void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body,
+                      bool of_bytes) {
   QUERN_CHECK(lanes_ == 1);
   const int lanes = target_.lanes;
   const Val from = Uniform(DType::kI64, low), to = Uniform(DType::kI64, high);
@@ -65,11 +67,21 @@ void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const s
     lanes_ = 1;
     return b_.CreateICmpULT(ids, b_.CreateVectorSplat(width, count));
   };
-  llvm::Value* span = b_.CreateSub(high, low, "", false, true);
-  llvm::Value* trips = b_.CreateSDiv(b_.CreateAdd(span, b_.getInt64(step - 1)), b_.getInt64(step));
-  llvm::Value* full = b_.CreateAnd(trips, b_.getInt64(-int64_t{lanes}));
-  llvm::Value* middle = b_.CreateAdd(low, b_.CreateMul(full, b_.getInt64(step)));
-  Loop(low, middle, step * lanes, [&](llvm::Value* index) { widened(index, lanes, nullptr); });
+  llvm::Value *trips = nullptr, *full = nullptr, *middle = nullptr;
+  // The loop over what fills vectors of so many lanes.
+  const auto whole = [&](int width) {
+    llvm::Value* span = b_.CreateSub(high, low, "", false, true);
+    trips = b_.CreateSDiv(b_.CreateAdd(span, b_.getInt64(step - 1)), b_.getInt64(step));
+    full = b_.CreateAnd(trips, b_.getInt64(-int64_t{width}));
+    middle = b_.CreateAdd(low, b_.CreateMul(full, b_.getInt64(step)));
+    Loop(low, middle, step * width, [&](llvm::Value* index) { widened(index, width, nullptr); });
+  };
+  if (of_bytes) {
+    whole(kBytesOfLane * lanes);
+    low = constant ? middle : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, middle, low);
+    if (constant && low == high) return;
+  }
+  whole(lanes);
   // An empty range must not run the tail: -1 & -16 is below it. A constant stays one: masks and guards follow from it.
   llvm::Value* tail = constant ? middle : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, middle, low);
   int64_t rest = constant ? llvm::cast<llvm::ConstantInt>(b_.CreateSub(trips, full))->getSExtValue() : lanes - 1;
@@ -120,10 +132,13 @@ void Emitter::Emit(const kir::Loop& loop) {
       for (const auto& [name, value] : running) varying.insert(name);
       if (Widens(loop.body, varying)) {
         StartRunning(std::move(running));
-        VecLoop(low.scalar, high.scalar, loop.step, [&](const Val& index) {
-          for (auto& [name, value] : running_) value.with = value.without = nullptr, value.passed = false;
-          run(index);
-        });
+        VecLoop(
+            low.scalar, high.scalar, loop.step,
+            [&](const Val& index) {
+              for (auto& [name, value] : running_) value.with = value.without = nullptr, value.passed = false;
+              run(index);
+            },
+            running_.empty() && IsOfBytes(loop));
         return running_.clear();
       }
       ++stats_.scalarised;

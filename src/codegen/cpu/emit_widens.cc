@@ -31,6 +31,40 @@ void Emitter::AddVarying(const kir::Lets& lets, NameSet& varying) {
   }
 }
 
+// Whether what the body of a vec loop computes in lanes are bytes alone, and neighbours are read and written.
+bool Emitter::IsOfBytes(const kir::Loop& loop) {
+  const NameSet varying = {loop.index};
+  // The lanes of an index, as far as sums tell.
+  const std::function<std::optional<int64_t>(const kir::ExprRef&)> step = [&](const kir::ExprRef& expr) {
+    if (!Varies(expr, varying)) return std::optional<int64_t>(0);
+    if (kir::IsName(expr, loop.index)) return std::optional<int64_t>(1);
+    const auto* apply = std::get_if<kir::Apply>(&expr->node);
+    if (apply == nullptr || (apply->op != kir::Op::kAdd && apply->op != kir::Op::kSub)) return std::optional<int64_t>();
+    const std::optional<int64_t> a = step(apply->args[0]), b = step(apply->args[1]);
+    if (!a || !b) return std::optional<int64_t>();
+    return std::optional(apply->op == kir::Op::kAdd ? *a + *b : *a - *b);
+  };
+  const auto runs = [&](const kir::Index& at) {
+    for (size_t d = 0; d < at.size(); ++d) {
+      if (step(at[d]) != (d + 1 == at.size() ? 1 : 0)) return false;
+    }
+    return true;
+  };
+  const std::function<bool(const kir::ExprRef&)> of_bytes = [&](const kir::ExprRef& expr) {
+    if (!Varies(expr, varying)) return true;
+    if (ScalarBytes(expr->dtype) != 1) return false;
+    if (const auto* load = std::get_if<kir::Load>(&expr->node))
+      return runs(load->index) && (load->otherwise == nullptr || of_bytes(load->otherwise));
+    if (const auto* cast = std::get_if<kir::Cast>(&expr->node)) return of_bytes(cast->value);
+    const auto* apply = std::get_if<kir::Apply>(&expr->node);
+    return apply != nullptr && std::ranges::all_of(apply->args, of_bytes);
+  };
+  return std::ranges::all_of(loop.body, [&](const kir::StmtRef& stmt) {
+    const auto* store = std::get_if<kir::Store>(&stmt->node);
+    return store != nullptr && ScalarBytes(store->value->dtype) == 1 && runs(store->index) && of_bytes(store->value);
+  });
+}
+
 // Whether the body of a vec reduction can be.
 bool Emitter::Widens(const kir::Reduce& reduce) {
   NameSet varying = {reduce.index};

@@ -223,7 +223,10 @@ class Emitter : public codegen::StatementEmitter {
   // i = low, low + step, ... < high; known_nonempty leaves out the guard.
   void Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(llvm::Value*)>& body);
   // Runs `body` over low..high in steps of `step`, widened; the index is a Val of linear or uniform form.
-  void VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body);
+  // `of_bytes`: nothing in the body takes more than a byte a lane.
+  void VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body,
+               bool of_bytes = false);
+  bool IsOfBytes(const kir::Loop& loop);
   Val EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce);
   // ---- emit_running.cc
   // The registers that run along a loop with this body, and may do so by vectors.
