@@ -40,6 +40,7 @@ constexpr int64_t kScratchBytes = 256 << 10;  // of copied rows, where more than
 constexpr int64_t kLeastRows = 64;            // for which weights are read, where there are as many
 constexpr int64_t kDepthBytes = 6 << 10;      // of a window that are copied at a time: 384 KiB of those rows
 constexpr int64_t kColumns = 64;       // that copied rows are multiplied by, at the least, where there are as many
+constexpr int64_t kWordColumns = 128;  // the same of rows of words, whose products take less beside the copying
 constexpr int64_t kMostColumns = 512;  // whose sums are kept in scratch, where parts divide all of them
 constexpr int64_t kChunks = 12;        // that are worth copying rows again for other columns
 
@@ -121,9 +122,10 @@ int64_t MatmulKernels::WindowRows() const {
 int64_t MatmulKernels::WindowsChunk() const {
   const int64_t unit = CeilDiv(Unit(), plan_.row->panel_rows) * plan_.row->panel_rows;
   const int64_t blocks = std::min(CeilDiv(view_.UpperBound(plan_.rows), WindowRows()), kChunks);
+  const int64_t least = plan_.row->in_words() ? kWordColumns : kColumns;
   int64_t all = 0, chunk = 0;
   for (const MatmulSegment& segment : plan_.segments) all = std::max(all, CeilDiv(segment.columns, unit) * unit);
-  for (int64_t parts = 1; parts <= all / kColumns || parts == 1; ++parts) {
+  for (int64_t parts = 1; parts <= all / least || parts == 1; ++parts) {
     const auto divides = [&](const MatmulSegment& s) { return s.columns % (parts * unit) == 0; };
     if (parts > 1 && !std::all_of(plan_.segments.begin(), plan_.segments.end(), divides)) continue;
     chunk = all / parts;
@@ -132,7 +134,7 @@ int64_t MatmulKernels::WindowsChunk() const {
   if (Quantises()) return chunk;
   // Columns that no parts divide are cut all the same.
   const int64_t wanted = CeilDiv(CeilDiv(all, unit), CeilDiv(kChunks, blocks)) * unit;
-  return std::min(chunk, std::max(wanted, CeilDiv(kColumns, unit) * unit));
+  return std::min(chunk, std::max(wanted, CeilDiv(least, unit) * unit));
 }
 
 kir::Block MatmulKernels::FillWindows(KernelWriter& writer) {
