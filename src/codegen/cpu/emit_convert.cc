@@ -127,7 +127,9 @@ llvm::Value* Emitter::Convert(llvm::Value* value, DType from, DType to) {
   }
   if (!IsFloat(to)) return IsFloat(from) ? FloatToInt(value, to) : codegen::ConvertInteger(b_, value, from, type);
   if (IsHalf(to)) return RoundTo(codegen::FloatBeforeHalf(b_, value, from), to);
-  return IsFloat(from) ? b_.CreateFPCast(value, type) : codegen::FloatOfInteger(b_, value, from, type);
+  if (IsFloat(from)) return b_.CreateFPCast(value, type);
+  if (llvm::Value* number = to == DType::kF32 && from == DType::kI32 ? FloatOfBytes(value) : nullptr) return number;
+  return codegen::FloatOfInteger(b_, value, from, type);
 }
 
 llvm::Value* Emitter::ToMemory(llvm::Value* value, DType dtype) {

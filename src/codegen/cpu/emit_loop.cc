@@ -42,7 +42,7 @@ void Emitter::Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std:
 }
 
 void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body,
-                      bool of_bytes) {
+                      int times) {
   QUERN_CHECK(lanes_ == 1);
   const int lanes = target_.lanes;
   const Val from = Uniform(DType::kI64, low), to = Uniform(DType::kI64, high);
@@ -76,8 +76,8 @@ void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const s
     middle = b_.CreateAdd(low, b_.CreateMul(full, b_.getInt64(step)));
     Loop(low, middle, step * width, [&](llvm::Value* index) { widened(index, width, nullptr); });
   };
-  if (of_bytes) {
-    whole(kBytesOfLane * lanes);
+  if (times > 1) {
+    whole(times * lanes);
     low = constant ? middle : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, middle, low);
     if (constant && low == high) return;
   }
@@ -138,7 +138,7 @@ void Emitter::Emit(const kir::Loop& loop) {
               for (auto& [name, value] : running_) value.with = value.without = nullptr, value.passed = false;
               run(index);
             },
-            running_.empty() && IsOfBytes(loop));
+            running_.empty() && IsOfBytes(loop) ? kBytesOfLane : 1);
         return running_.clear();
       }
       ++stats_.scalarised;

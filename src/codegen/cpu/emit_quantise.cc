@@ -107,16 +107,37 @@ llvm::Value* Emitter::RoundedToBytes(llvm::Value* value, DType to) {
     inside = cut(number, low, high);
   }
   constexpr float kMagic = 0x1.8p23f;
-  constexpr uint32_t kMagicBits = 0x4b400000;
+  constexpr int64_t kMagicBits = 0x4b400000;
   const auto whole = static_cast<int64_t>(*zero);
+  const int64_t none = std::clamp<int64_t>(whole, is_signed ? -128 : 0, is_signed ? 127 : 255);  // of a NaN
   const auto word = [&](int64_t n) { return llvm::ConstantInt::get(words, static_cast<uint64_t>(n), true); };
-  llvm::Value* byte = b_.CreateAdd(b_.CreateBitCast(b_.CreateFAdd(inside, FloatConstant(real, kMagic)), words),
-                                   word(whole - static_cast<int64_t>(kMagicBits)));
-  if (chosen)
-    byte = b_.CreateSelect(b_.CreateFCmpUNO(tested, tested),
-                           word(std::clamp<int64_t>(whole, is_signed ? -128 : 0, is_signed ? 127 : 255)), byte);
-  return b_.CreateTrunc(byte, codegen::WithLanesOf(b_.getInt8Ty(), value), "", /*IsNUW=*/!is_signed,
-                        /*IsNSW=*/is_signed);
+  llvm::Value* moved = b_.CreateFAdd(inside, FloatConstant(real, kMagic));
+  llvm::Value* byte = b_.CreateAdd(b_.CreateBitCast(moved, words), word(whole - kMagicBits));
+  llvm::Value* back = b_.CreateFSub(moved, FloatConstant(real, kMagic));
+  if (chosen) {
+    llvm::Value* no_number = b_.CreateFCmpUNO(tested, tested);
+    byte = b_.CreateSelect(no_number, word(none), byte);
+    back = b_.CreateSelect(no_number, FloatConstant(real, static_cast<double>(none - whole)), back);
+  }
+  llvm::Value* bytes = b_.CreateTrunc(byte, codegen::WithLanesOf(b_.getInt8Ty(), value), "", /*IsNUW=*/!is_signed,
+                                      /*IsNSW=*/is_signed);
+  bytes_.insert({bytes, {back, whole}});
+  return bytes;
+}
+
+llvm::Value* Emitter::FloatOfBytes(llvm::Value* integer) {
+  llvm::Value *extended = integer, *bytes = nullptr;
+  llvm::Constant* less = nullptr;
+  int64_t zero = 0;
+  if (lm::match(integer, lm::m_Sub(lm::m_Value(extended), lm::m_Constant(less)))) {
+    const auto* number =
+        less->getType()->isVectorTy() ? llvm::dyn_cast_or_null<llvm::ConstantInt>(less->getSplatValue()) : nullptr;
+    if (number == nullptr) return nullptr;
+    zero = number->getSExtValue();
+  }
+  if (!lm::match(extended, lm::m_ZExtOrSExt(lm::m_Value(bytes)))) return nullptr;
+  const auto found = bytes_.find(bytes);
+  return found == bytes_.end() || found->second.zero != zero ? nullptr : found->second.number;
 }
 
 }  // namespace quern::cpu

@@ -186,6 +186,13 @@ class Emitter : public codegen::StatementEmitter {
     float by;
   };
   std::map<const llvm::Value*, Quotient> quotients_;  // by what RoundedQuotient made of each
+  // An integer of 32 bits, bytes of RoundedToBytes less what those had added, as f32; else null.
+  llvm::Value* FloatOfBytes(llvm::Value* integer);
+  struct RoundedBytes {
+    llvm::Value* number;  // f32: the bytes less `zero`
+    int64_t zero;
+  };
+  std::map<const llvm::Value*, RoundedBytes> bytes_;  // by what RoundedToBytes made of each
 
   // ---- emit_memory.cc
   Val FlatIndex(const Buffer& buffer, const std::vector<Val>& index);
@@ -223,9 +230,9 @@ class Emitter : public codegen::StatementEmitter {
   // i = low, low + step, ... < high; known_nonempty leaves out the guard.
   void Loop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(llvm::Value*)>& body);
   // Runs `body` over low..high in steps of `step`, widened; the index is a Val of linear or uniform form.
-  // `of_bytes`: nothing in the body takes more than a byte a lane.
+  // Vectors of `times` as many lanes as the level has come first.
   void VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const std::function<void(const Val&)>& body,
-               bool of_bytes = false);
+               int times = 1);
   bool IsOfBytes(const kir::Loop& loop);
   Val EmitReduce(const kir::Expr& expr, const kir::Reduce& reduce);
   // ---- emit_running.cc
