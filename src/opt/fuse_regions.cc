@@ -106,6 +106,9 @@ class Fuser {
     const auto read_once = [&](int m) { return m == n || (scope_.users[m].size() == 1 && !scope_.IsOutput({m, 0})); };
     const auto in_group = [&](int m) { return groups_.Of(m) == own; };
     if (!in_group(bytes) || !std::ranges::all_of(chain, in_group) || !std::ranges::all_of(chain, read_once)) return;
+    family::NodeSet rest = groups_.Members(own);
+    for (const int m : chain) rest = rest.Without(m);
+    if (!groups_.CanBe(rest).ok()) return;
     for (const int m : chain) groups_.Split(m);
     const bool joined =
         std::ranges::all_of(chain, [&](int m) { return groups_.TryJoin(groups_.Of(reader), groups_.Of(m)); });

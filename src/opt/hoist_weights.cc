@@ -18,7 +18,7 @@
 //                                  %3 = Transpose(%2) {perm = [2, 0, 3, 1]}
 //                                  %4 = MatMulPanels(%0, %3) {columns = 3072}
 //
-// Weights of bytes beside bytes become panels of quads likewise, where those of f32 would:
+// Weights of bytes beside bytes become panels of quads, for any number of rows:
 //
 //   %2 = MatMul(%0, %1)       =>   %2 = Reshape(%1) {shape = [192, 4, 96, 32]}       of %1 : i8[768, 3072]
 //                                  %3 = Transpose(%2) {perm = [2, 0, 3, 1]}
@@ -75,7 +75,7 @@ Form FormOf(const ir::Graph& graph, const ir::Node& node, const std::vector<bool
     const int64_t least = rows.LowerBound(graph.symbols).value_or(0), columns = node.results[0].dims.back().constant(),
                   k = w.elements().constant() / columns;
     const bool many = !rows_of_k && least >= kManyRows && columns >= kManyColumns && k <= kDeepest;
-    const bool pays = kept ? (!rows_of_k && !pairs) || least > kFewRows : many;
+    const bool pays = kept ? bytes || (!rows_of_k && !pairs) || least > kFewRows : many;
     if (columns > kFewColumns && pays && (!pairs || k % 2 == 0)) return Form::kPanels;
   }
   if (!kept) return Form::kAsItLies;

@@ -3,6 +3,7 @@
 // A widened loop is a main loop of full vectors, of bytes one of four times as many lanes before it, and a tail: one masked vector where the level has masks, else the
 // remaining elements one by one. Trip counts that are constants drop what is not needed, and have narrower vectors for
 // what is left: of 7 elements 8 lanes, without masks 4 lanes and one by one.
+#include <bit>
 #include <cmath>
 
 #include "base/check.h"
@@ -80,6 +81,12 @@ void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const s
     whole(times * lanes);
     low = constant ? middle : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, middle, low);
     if (constant && low == high) return;
+    // What is left by one vector, where it is more than the next loop takes at once.
+    const int64_t left = !constant ? 0 : llvm::cast<llvm::ConstantInt>(b_.CreateSub(trips, full))->getSExtValue();
+    if (target_.masks && left > lanes) {
+      const int width = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(left)));
+      return widened(low, width, left == width ? nullptr : live(width, b_.getInt64(left)));
+    }
   }
   whole(lanes);
   // An empty range must not run the tail: -1 & -16 is below it. A constant stays one: masks and guards follow from it.
