@@ -6,8 +6,15 @@
 namespace quern::onnx {
 
 // The sums of products of bytes less their zero points, [.., M, N], i32. Zero points are numbers, or [M] of a and [N]
-// of b; none where they are absent.
-Value ByteProduct(Call& c, Value a, std::optional<Value> a_zero, Value b, std::optional<Value> b_zero);
+// of b; none where they are absent. `rows`: b is [.., N, K].
+Value ByteProduct(Call& c, Value a, std::optional<Value> a_zero, Value b, std::optional<Value> b_zero,
+                  bool rows = false);
+// A scale and a u8 zero point for all of x and 0, as DynamicQuantizeLinear finds them; the scale of nothing but 0 is 0.
+struct DynamicForm {
+  Value scale, zero;
+  Value divisor;  // the scale, or 1 for 0
+};
+DynamicForm DynamicFormOf(Call& c, Value x);
 // (x - zero) scale, in f32; zero may be absent. Scales are a number or stand along `axis`.
 Value Dequantised(Call& c, Value x, Value scale, std::optional<Value> zero, int64_t axis = 1);
 // Of operand i, its scale and its zero, which may be absent.

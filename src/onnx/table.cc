@@ -10,13 +10,17 @@ using Table = std::map<std::pair<std::string_view, std::string_view>, const Impo
 const Table& All() {
   static const Table* const table = [] {
     auto* made = new Table;
-    for (const std::span<const Importer> part :
-         {ElementwiseImporters(), ShapeImporters(),       SliceImporters(),       GatherImporters(),
-          ReductionImporters(),   ContractionImporters(), ConvolutionImporters(), PoolingImporters(),
-          NormImporters(),        QuantisedImporters(),   ControlImporters(),     SequenceImporters(),
-          RecurrentImporters(),   ImageImporters(),       SignalImporters(),      TextImporters(),
-          RandomImporters(),      LossImporters(),        TrainingImporters(),    AttentionImporters(),
-          ContribImporters()}) {
+    for (const std::span<const Importer> part : {ElementwiseImporters(), ShapeImporters(),
+                                                 SliceImporters(),       GatherImporters(),
+                                                 ReductionImporters(),   ContractionImporters(),
+                                                 ConvolutionImporters(), PoolingImporters(),
+                                                 NormImporters(),        QuantisedImporters(),
+                                                 ControlImporters(),     SequenceImporters(),
+                                                 RecurrentImporters(),   ImageImporters(),
+                                                 SignalImporters(),      TextImporters(),
+                                                 RandomImporters(),      LossImporters(),
+                                                 TrainingImporters(),    AttentionImporters(),
+                                                 ContribImporters(),     ContribQuantisedImporters()}) {
       for (const Importer& row : part) made->emplace(std::pair(row.domain, row.name), &row);
     }
     return made;

@@ -28,5 +28,6 @@ std::span<const Importer> LossImporters();
 std::span<const Importer> TrainingImporters();
 std::span<const Importer> AttentionImporters();
 std::span<const Importer> ContribImporters();
+std::span<const Importer> ContribQuantisedImporters();
 
 }  // namespace quern::onnx

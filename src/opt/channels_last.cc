@@ -1,8 +1,8 @@
 // Convolutions that work on each other's images keep them with channels last, [N, s.., C]: rows of windows are then
 // runs of memory, weights are panels that were packed once, and what follows a convolution, a bias by channel and the
 // image of a residual, is element by element over rows of its product. A convolution by itself stays as it is, for
-// turning its image costs more than that saves: unless its weights are more than the image, or its windows, which are
-// gathered element by element where channels come first, several times as much as the image.
+// turning its image costs more than that saves: unless it is of bytes, its weights are more than the image, or its
+// windows, which are gathered element by element where channels come first, several times as much as the image.
 //
 //   %2 = Conv(%0, %1)      =>   %2 = Transpose(%0) {perm = [0, 2, 3, 1]}       once for each image that comes in
 //   %3 = Relu(%2)               %3 = Conv(%2, %1) {channels_last = true}
@@ -40,8 +40,7 @@ struct Convolutions {
   std::optional<int64_t> images = 0;  // that go in and come out; none where sizes are symbols
   int64_t windows = 0;                // elements of all that few outputs are gathered for
   bool long_windows = true;
-
-  int of_bytes = 0;
+  int of_bytes = 0;  // whose images take little time to turn, but for those of groups
 
   bool WorthTurning() const {
     return count >= kTogether || of_bytes > 0 ||
@@ -117,7 +116,7 @@ class Layout {
     const ir::Node& node = graph_.node(n);
     const ir::TensorType& weights = Type(node.inputs[1]);
     ++all.count;
-    all.of_bytes += ir::IsByte(weights.dtype) ? 1 : 0;
+    all.of_bytes += ir::IsByte(weights.dtype) && node.attributes.Int("groups") == 1 ? 1 : 0;
     if (weights.elements().is_constant()) all.weights += weights.elements().constant();
     all.long_windows &= weights.elements().is_constant() && weights.dims[0].is_constant() &&
                         weights.elements().constant() >= kLong * weights.dims[0].constant();

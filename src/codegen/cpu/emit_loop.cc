@@ -1,8 +1,9 @@
 // Loops: plain, unrolled, widened; reductions with their stated tree.
 //
-// A widened loop is a main loop of full vectors, of bytes one of four times as many lanes before it, and a tail: one masked vector where the level has masks, else the
-// remaining elements one by one. Trip counts that are constants drop what is not needed, and have narrower vectors for
-// what is left: of 7 elements 8 lanes, without masks 4 lanes and one by one.
+// A widened loop is a main loop of full vectors, of bytes one of four times as many lanes before it, and a tail: one
+// masked vector where the level has masks, else the remaining elements one by one. Trip counts that are constants drop
+// what is not needed, and have narrower vectors for what is left: of 7 elements 8 lanes, without masks 4 lanes and one
+// by one.
 #include <bit>
 #include <cmath>
 

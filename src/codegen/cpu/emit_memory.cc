@@ -252,7 +252,23 @@ Val Emitter::LoadOr(const Buffer& buffer, const std::vector<Val>& index, const V
   llvm::Type* type = LanesOf(element);
   llvm::Value* passed = ToMemory(Lanes(otherwise), dtype);
   llvm::Value* loaded;
-  if (flat.Steps(1)) {
+  // Levels without masks have none for bytes and halves: such a load would be one of each element. The condition is the
+  // same for a whole row.
+  if (flat.Steps(1) && lanes_inside == nullptr && mask_ == nullptr && !target_.masks && bytes < 4) {
+    llvm::BasicBlock* before = b_.GetInsertBlock();
+    llvm::BasicBlock* there = llvm::BasicBlock::Create(context_, "inside", function_);
+    llvm::BasicBlock* done = llvm::BasicBlock::Create(context_, "done", function_);
+    b_.CreateCondBr(shared_inside, there, done);
+    b_.SetInsertPoint(there);
+    llvm::Value* at = b_.CreateGEP(element, buffer.ptr, flat.scalar);
+    llvm::Value* all = Tag(b_.CreateAlignedLoad(type, at, llvm::Align(bytes)), buffer);
+    b_.CreateBr(done);
+    b_.SetInsertPoint(done);
+    llvm::PHINode* either = b_.CreatePHI(type, 2);
+    either->addIncoming(passed, before);
+    either->addIncoming(all, there);
+    loaded = either;
+  } else if (flat.Steps(1)) {
     llvm::Value* first =
         shared_inside == nullptr ? flat.scalar : b_.CreateSelect(shared_inside, flat.scalar, b_.getInt64(0));
     llvm::Value* at = b_.CreateGEP(element, buffer.ptr, first);

@@ -36,8 +36,8 @@ bool HasReciprocal(float by) {
 }  // namespace
 
 // x / by where only the nearest whole number counts: the product with the reciprocal, corrected by what it leaves of x,
-// is the quotient as a division rounds it (P. Markstein, Computation of elementary functions on the IBM RISC System/6000
-// processor, 1990), but for quotients that underflow, which are nearest to 0. x is finite.
+// is the quotient as a division rounds it (P. Markstein, Computation of elementary functions on the IBM RISC
+// System/6000 processor, 1990), but for quotients that underflow, which are nearest to 0. x is finite.
 llvm::Value* Emitter::CorrectedQuotient(llvm::Value* x, float by, llvm::Value* near) {
   llvm::Type* type = x->getType();
   const auto fma = [&](llvm::Value* a, llvm::Value* b, llvm::Value* c) {

@@ -2,10 +2,10 @@
 //
 //   y[n, m, o..] = b[m] + sum over c, k.. of x[n, g C/groups + c, o * stride + k * dilation - low padding] w[m, c, k..]
 //
-// where g is the group of m, and x outside of its extents is `fill`. The result is i32 of bytes (i8 and u8 in any pair),
-// which have no bias, and wraps. It is a product of w with the windows of x, which the
-// kernels of products read from x itself. With `channels_last` x is [N, s.., C] and y [N, o.., M]: rows of windows are
-// multiplied by w, and one channel by itself is a sum over its windows.
+// where g is the group of m, and x outside of its extents is `fill`. Of bytes, i8 and u8 in any pair, the result is
+// i32, which wraps, and there is no bias. It is a product of w with the windows of x, which the kernels of products read
+// from x itself. With `channels_last` x is [N, s.., C] and y [N, o.., M]: rows of windows are multiplied by w, and one
+// channel by itself is a sum over its windows.
 
 #include <algorithm>
 #include <cmath>
@@ -76,7 +76,7 @@ std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorT
 }
 
 // Halves as f32; bytes as they are.
-Value Wide(Expansion& e, Value x) { return e.ok() && IsByte(e.type(x).dtype) ? x : e.Wide(x); }
+Value Widened(Expansion& e, Value x) { return e.ok() && IsByte(e.type(x).dtype) ? x : e.Wide(x); }
 
 // Rows of windows by rows of w, or for every channel by itself the sum over its windows.
 StatusOr<std::vector<Value>> ExpandChannelsLast(Expansion& e, const Node& node, std::span<const Value> inputs) {
@@ -94,7 +94,7 @@ StatusOr<std::vector<Value>> ExpandChannelsLast(Expansion& e, const Node& node, 
   std::vector<Extent> channels_known = e.type(inputs[0]).dims;
   channels_known.back() = w.dims[1] * Extent(node.attributes.Int("groups"));
   // Halves are windows of halves: an image is read where it lies.
-  const Value x = e.Sized(inputs[0], std::move(channels_known)), weights = Wide(e, inputs[1]);
+  const Value x = e.Sized(inputs[0], std::move(channels_known)), weights = Widened(e, inputs[1]);
   std::vector<int64_t> perm = {0};  // [M, k.., C]
   for (int64_t d = 2; d < rank; ++d) perm.push_back(d);
   perm.push_back(1);
@@ -123,7 +123,7 @@ StatusOr<std::vector<Value>> ExpandChannelsLast(Expansion& e, const Node& node, 
     for (int64_t d = 2; d < rank; ++d) k = k * w.dims[d];
     const Value rows = e.Sized(e.Add("Transpose", {weights}, {{"perm", perm}}), {w.dims[0], k});
     const Value windows = window.IsTrivial() ? x : WindowsOfChannels(e, x, window, fill);
-    result = e.Sized(e.Add("MatMul", {Wide(e, windows), rows}, {{"transpose_b", true}}), y.dims);
+    result = e.Sized(e.Add("MatMul", {Widened(e, windows), rows}, {{"transpose_b", true}}), y.dims);
   }
   if (inputs.size() > 2) result = e.Add("Add", {result, e.Wide(inputs[2])});
   return e.Finish({e.Stored(result, y.dtype)});
@@ -139,8 +139,8 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   std::vector<Extent> channels_known = graph.type(inputs[0]).dims;
   channels_known[1] = w.dims[1] * groups;
   // Halves are rounded once, behind the bias.
-  Value x = Wide(e, e.Sized(inputs[0], std::move(channels_known)));
-  const Value weights = Wide(e, inputs[1]);
+  Value x = Widened(e, e.Sized(inputs[0], std::move(channels_known)));
+  const Value weights = Widened(e, inputs[1]);
   if (!window.IsTrivial()) x = Windows(e, x, window, node.attributes.Float("fill"));
   Extent places(1), k = w.dims[1], rows = *w.dims[0].DividedBy(groups);
   for (size_t d = 2; d < dims.size(); ++d) {
@@ -154,45 +154,67 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   return e.Finish({e.Stored(y, node.results[0].dtype)});
 }
 
-// Every result is the sum of `term` over channels and kernel, and of `last` of the bias.
+// Calls visit(where a result is, its channel) and then, for each of its terms, term(where its factors are), -1 for a
+// place outside of x.
+template <typename Visit, typename Term>
+void ForEachTerm(const RefContext& context, const Visit& visit, const Term& term) {
+  const RefTensor &x = *context.operands[0], &w = *context.operands[1];
+  const RefTensor& y = context.results[0];
+  const Window window = WindowOf(context.node.attributes, std::span(w.dims).subspan(2));
+  const size_t rank = x.dims.size();
+  const ImageAxes axes(context.node.attributes, rank);
+  const int64_t rows = w.dims[0] / context.node.attributes.Int("groups"), channels = w.dims[1];
+  std::vector<int64_t> index(rank), at_x(rank), at_w(rank);
+  const std::vector<int64_t> terms(w.dims.begin() + 1, w.dims.end());
+  const int64_t count = w.elements() / std::max<int64_t>(1, w.dims[0]), elements = y.elements();
+  for (int64_t at = 0; at < elements; ++at, NextIndex(y.dims, index)) {
+    visit(at, index[axes.channels]);
+    std::vector<int64_t> k(terms.size());
+    for (int64_t i = 0; i < count; ++i, NextIndex(terms, k)) {
+      at_x[0] = index[0];
+      at_x[axes.channels] = index[axes.channels] / rows * channels + k[0];
+      at_w[0] = index[axes.channels];
+      at_w[1] = k[0];
+      bool inside = true;
+      for (size_t d = 2; d < rank; ++d) {
+        at_w[d] = k[d - 1];
+        const size_t s = axes.spatial + d - 2;
+        at_x[s] = index[s] * window.strides[d - 2] + k[d - 1] * window.dilations[d - 2] - window.low[d - 2];
+        inside &= at_x[s] >= 0 && at_x[s] < x.dims[s];
+      }
+      term(at, inside ? x.Offset(at_x) : -1, w.Offset(at_w));
+    }
+  }
+}
+
 struct Sums {
   template <typename Term>
   static void Run(RefContext& context, const Term& term) {
     const RefTensor &x = *context.operands[0], &w = *context.operands[1];
     RefTensor& y = context.results[0];
     const RefTensor* bias = context.operands.size() > 2 ? context.operands[2] : nullptr;
-    const Window window = WindowOf(context.node.attributes, std::span(w.dims).subspan(2));
-    const size_t rank = x.dims.size();
-    const ImageAxes axes(context.node.attributes, rank);
     const double fill = context.node.attributes.Float("fill");
-    const int64_t rows = w.dims[0] / context.node.attributes.Int("groups"), channels = w.dims[1];
-    std::vector<int64_t> index(rank), at_x(rank), at_w(rank);
-    const std::vector<int64_t> terms(w.dims.begin() + 1, w.dims.end());
-    const int64_t count = w.elements() / std::max<int64_t>(1, w.dims[0]);
-    for (double& out : y.data) {
-      double sum = bias == nullptr ? 0 : term(bias->data[index[axes.channels]], 1);
-      std::vector<int64_t> k(terms.size());
-      for (int64_t i = 0; i < count; ++i, NextIndex(terms, k)) {
-        at_x[0] = index[0];
-        at_x[axes.channels] = index[axes.channels] / rows * channels + k[0];
-        at_w[0] = index[axes.channels];
-        at_w[1] = k[0];
-        bool inside = true;
-        for (size_t d = 2; d < rank; ++d) {
-          at_w[d] = k[d - 1];
-          const size_t s = axes.spatial + d - 2;
-          at_x[s] = index[s] * window.strides[d - 2] + k[d - 1] * window.dilations[d - 2] - window.low[d - 2];
-          inside &= at_x[s] >= 0 && at_x[s] < x.dims[s];
-        }
-        if (inside || fill != 0) sum += term(inside ? x.At(at_x) : fill, w.At(at_w));
-      }
-      // Whole numbers this side of 2^53, which wrap.
-      out = IsInteger(y.dtype) ? static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(sum)))
-                               : RoundTo(y.dtype, sum);
-      NextIndex(y.dims, index);
-    }
+    ForEachTerm(
+        context, [&](int64_t at, int64_t channel) { y.data[at] = bias == nullptr ? 0 : term(bias->data[channel], 1); },
+        [&](int64_t at, int64_t from, int64_t by) {
+          if (from >= 0 || fill != 0) y.data[at] += term(from < 0 ? fill : x.data[from], w.data[by]);
+        });
+    for (double& out : y.data) out = RoundTo(y.dtype, out);
   }
 };
+
+Status Reference(RefContext& context) {
+  const RefTensor &x = *context.operands[0], &w = *context.operands[1];
+  RefTensor& y = context.results[0];
+  if (!IsInteger(y.dtype)) return ReferenceOfProducts<Sums>(context);
+  const auto fill = static_cast<int64_t>(context.node.attributes.Float("fill"));
+  ForEachTerm(
+      context, [&](int64_t at, int64_t) { y.SetInteger(at, 0); },
+      [&](int64_t at, int64_t from, int64_t by) {
+        y.SetInteger(at, y.Integer(at) + Times(from < 0 ? Wide{fill} : x.Integer(from), w.Integer(by)));
+      });
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -210,7 +232,7 @@ const OpDef& Op_conv() {
            ChannelsLastAttribute()}),
       .infer = Infer,
       .channels_last = ChannelsLast,
-      .reference = ReferenceOfProducts<Sums>,
+      .reference = Reference,
       .expand = Expand,
       .rtol = 2e-6,
       .magnitude =

@@ -3,8 +3,8 @@
 // b[n / 32, k, n % 32]; what lies behind the last column is not read.
 //
 // Words of 32 bits hold several neighbours along k: two where both are bf16, b [.., K / 2, 32, 2], four of bytes, whose
-// sums are i32, b [.., K / 4 rounded up, 32, 4]. Element (k, n) is b[n / 32, k / 4, n % 32, k % 4] then; what lies behind
-// the last k is not read.
+// sums are i32, b [.., K / 4 rounded up, 32, 4]. Element (k, n) is b[n / 32, k / 4, n % 32, k % 4] then; what lies
+// behind the last k is not read.
 
 #include "absl/strings/str_format.h"
 #include "base/divide.h"

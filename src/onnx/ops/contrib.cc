@@ -6,7 +6,6 @@
 #include "base/half.h"
 #include "onnx/attention.h"
 #include "onnx/products.h"
-#include "onnx/quantised.h"
 #include "onnx/table.h"
 
 namespace quern::onnx {
@@ -83,75 +82,16 @@ void EmbedLayerNorm(Call& c) {
   c.Return(2, sum);
 }
 
-// An op of floats between bytes: x, scale and zero for each operand, then those of the result.
-void QLinearBinary(Call& c) {
-  const Value a = DequantisedAt(c, 0), b = DequantisedAt(c, 3);
-  c.Return(QuantisedBy(c, c.Add(c.row.op, {a, b}), 6));
-}
-void QLinearUnary(Call& c) {
-  const Value x = DequantisedAt(c, 0);
-  ir::Attributes attributes;
-  if (c.Find("alpha") != nullptr) attributes.Set("alpha", c.Float("alpha", 0.01));
-  c.Return(QuantisedBy(c, c.Add(c.row.op, {x}, attributes), 3));
-}
-void QLinearGlobalAveragePool(Call& c) {
-  const Value x = DequantisedAt(c, 0);
-  Ints axes;
-  const bool last = c.Int("channels_last", 0) != 0;
-  for (int64_t d = last ? 1 : 2; d < c.rank(x) - (last ? 1 : 0); ++d) axes.push_back(d);
-  c.Return(QuantisedBy(c, c.Reduce("mean", x, axes, true), 3));
-}
-void QLinearConcat(Call& c) {
-  Values parts;
-  for (int i = 2; i + 2 < c.inputs(); i += 3) parts.push_back(DequantisedAt(c, i));
-  if (parts.empty()) return c.Fail(absl::InvalidArgumentError("nothing is joined"));
-  c.Return(
-      Quantised(c, c.Add("Concat", parts, {{"axis", c.Axis(c.Int("axis", 0), c.rank(parts[0]))}}), c.x(0), c.x(1)));
-}
-
-// Products of bytes as floats.
-void DynamicQuantizeMatMul(Call& c) {
-  const Value x = c.x(0);
-  Ints axes;
-  for (int64_t d = 0; d < c.rank(x); ++d) axes.push_back(d);
-  const Value zero = c.Scalar(0, DType::kF32), most = c.Scalar(255, DType::kF32);
-  const Value low = c.Add("Min", {c.Reduce("min", x, axes, false), zero});
-  const Value high = c.Add("Max", {c.Reduce("max", x, axes, false), zero});
-  const Value range = c.Add("Div", {c.Add("Sub", {high, low}), most});
-  const Value scale = c.Add("Where", {c.Add("Eq", {range, zero}), c.Scalar(1, DType::kF32), range});
-  const Value zero_point =
-      c.Cast(c.Add("Clamp", {c.Add("Round", {c.Add("Neg", {c.Add("Div", {low, scale})})}), zero, most}), DType::kU8);
-  const Value bytes = c.Add("QuantizeLinear", {x, scale, zero_point});
-  const Value sum = ByteProduct(c, bytes, zero_point, c.x(1), Maybe(c, 3));
-  Value y = c.Add("Mul", {c.Cast(sum, DType::kF32), c.Add("Mul", {scale, One(c, c.x(2))})});
-  if (c.Has(4)) y = c.Add("Add", {y, c.x(4)});
-  c.Return(y);
-}
-void MatMulIntegerToFloat(Call& c) {
-  const Value sum = ByteProduct(c, c.x(0), Maybe(c, 4), c.x(1), Maybe(c, 5));
-  Value y = c.Add("Mul", {c.Cast(sum, DType::kF32), c.Add("Mul", {One(c, c.x(2)), One(c, c.x(3))})});
-  if (c.Has(6)) y = c.Add("Add", {y, c.x(6)});
-  c.Return(y);
-}
-
 constexpr Importer kRows[] = {
     {"Attention", ContribAttention, "", 2, kContrib},
     {"BiasGelu", BiasGelu, "", 2, kContrib},
-    {"DynamicQuantizeMatMul", DynamicQuantizeMatMul, "", 3, kContrib},
     {"EmbedLayerNormalization", EmbedLayerNorm, "", 7, kContrib},
     {"FastGelu", FastGelu, "", 1, kContrib},
     {"FusedMatMul", FusedMatMul, "", 2, kContrib},
     {"Gelu", SameOp, "Gelu", 1, kContrib},
     {"GroupQueryAttention", GroupQueryAttention, "", 1, kContrib},
-    {"MatMulIntegerToFloat", MatMulIntegerToFloat, "", 4, kContrib},
     {"MatMulNBits", MatMulNBits, "", 3, kContrib},
     {"MultiHeadAttention", MultiHeadAttention, "", 1, kContrib},
-    {"QLinearAdd", QLinearBinary, "Add", 7, kContrib},
-    {"QLinearConcat", QLinearConcat, "", 5, kContrib},
-    {"QLinearGlobalAveragePool", QLinearGlobalAveragePool, "", 5, kContrib},
-    {"QLinearLeakyRelu", QLinearUnary, "LeakyRelu", 4, kContrib},
-    {"QLinearMul", QLinearBinary, "Mul", 7, kContrib},
-    {"QLinearSigmoid", QLinearUnary, "Sigmoid", 4, kContrib},
     {"QuickGelu", QuickGelu, "", 1, kContrib},
     {"RotaryEmbedding", ContribRotary, "", 4, kContrib},
     {"SimplifiedLayerNormalization", SimplifiedLayerNorm, "", 2, kContrib},

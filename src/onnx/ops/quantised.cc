@@ -20,9 +20,9 @@ ir::ZeroPoint ZeroOf(Call& c, const std::optional<Value>& zero) {
 
 }  // namespace
 
-Value ByteProduct(Call& c, Value a, std::optional<Value> a_zero, Value b, std::optional<Value> b_zero) {
+Value ByteProduct(Call& c, Value a, std::optional<Value> a_zero, Value b, std::optional<Value> b_zero, bool rows) {
   const ir::ZeroPoint za = ZeroOf(c, a_zero), zb = ZeroOf(c, b_zero);
-  return c.Chain({a, b}, [&](ir::Expansion& e) { return ir::ProductOfBytes(e, a, za, b, zb); });
+  return c.Chain({a, b}, [&](ir::Expansion& e) { return ir::ProductOfBytes(e, a, za, b, zb, rows); });
 }
 
 Value Dequantised(Call& c, Value x, Value scale, std::optional<Value> zero, int64_t axis) {
@@ -52,6 +52,18 @@ Value Requantised(Call& c, Value sum, Value scale, Value zero) {
   const Value scaled = c.Add("Round", {c.Add("Mul", {c.Cast(sum, DType::kF32), scale})});
   const Value moved = c.Add("Add", {scaled, c.Cast(zero, DType::kF32)});
   return c.Cast(moved, c.dtype(zero));  // which saturates
+}
+
+DynamicForm DynamicFormOf(Call& c, Value x) {
+  Ints axes;
+  for (int64_t d = 0; d < c.rank(x); ++d) axes.push_back(d);
+  const Value zero = c.Scalar(0, DType::kF32), most = c.Scalar(255, DType::kF32);
+  const Value low = c.Add("Min", {c.Reduce("min", x, axes, false), zero});
+  const Value high = c.Add("Max", {c.Reduce("max", x, axes, false), zero});
+  const Value scale = c.Add("Div", {c.Add("Sub", {high, low}), most});
+  const Value divisor = c.Add("Where", {c.Add("Eq", {scale, zero}), c.Scalar(1, DType::kF32), scale});
+  const Value place = c.Add("Clamp", {c.Add("Round", {c.Add("Neg", {c.Add("Div", {low, divisor})})}), zero, most});
+  return {scale, c.Cast(place, DType::kU8), divisor};
 }
 
 namespace {
@@ -98,18 +110,10 @@ void DequantizeLinear(Call& c) {
 
 void DynamicQuantizeLinear(Call& c) {
   const Value x = c.x(0);
-  Ints axes;
-  for (int64_t d = 0; d < c.rank(x); ++d) axes.push_back(d);
-  const Value zero = c.Scalar(0, DType::kF32), most = c.Scalar(255, DType::kF32);
-  const Value low = c.Add("Min", {c.Reduce("min", x, axes, false), zero});
-  const Value high = c.Add("Max", {c.Reduce("max", x, axes, false), zero});
-  Value scale = c.Add("Div", {c.Add("Sub", {high, low}), most});
-  const Value divisor = c.Add("Where", {c.Add("Eq", {scale, zero}), c.Scalar(1, DType::kF32), scale});
-  const Value place = c.Add("Clamp", {c.Add("Round", {c.Add("Neg", {c.Add("Div", {low, divisor})})}), zero, most});
-  const Value zero_point = c.Cast(place, DType::kU8);
-  c.Return(c.Add("QuantizeLinear", {x, divisor, zero_point}));
-  c.Return(1, scale);
-  c.Return(2, zero_point);
+  const DynamicForm form = DynamicFormOf(c, x);
+  c.Return(c.Add("QuantizeLinear", {x, form.divisor, form.zero}));
+  c.Return(1, form.scale);
+  c.Return(2, form.zero);
 }
 
 void MatMulInteger(Call& c) {
@@ -169,11 +173,13 @@ void QLinearConv(Call& c) {
 constexpr Importer kRows[] = {
     {"ConvInteger", ConvInteger, "", 2},
     {"DequantizeLinear", DequantizeLinear, "", 2},
+    {"DequantizeLinear", DequantizeLinear, "", 2, kContrib},
     {"DynamicQuantizeLinear", DynamicQuantizeLinear},
     {"MatMulInteger", MatMulInteger, "", 2},
     {"QLinearConv", QLinearConv, "", 8},
     {"QLinearMatMul", QLinearMatMul, "", 8},
     {"QuantizeLinear", QuantizeLinear, "", 2},
+    {"QuantizeLinear", QuantizeLinear, "", 2, kContrib},
 };
 
 }  // namespace

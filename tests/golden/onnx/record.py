@@ -562,8 +562,81 @@ def packed_weights():
     packed("4_bits_int8_tiny", x, 7, 32, 4, False, level=4, scale=near * np.float32(2.0**-24))
 
 
+def convolutions_of_bytes():
+    """QLinearConv and ConvInteger: zero points of both sides, padding with the zero point of x, strides, groups, a
+    channel by itself, one and three dimensions; three in a row with a residual; and zero points that the run brings."""
+    def conv(name, shape, rows, kernel, group=1, x_zero=None, w_zero=0, w_type=np.int8, bias=True, **attributes):
+        x_type = np.uint8 if x_zero is None or x_zero >= 0 else np.int8
+        x_zero = 128 if x_zero is None else x_zero
+        low = 0 if x_type == np.uint8 else -128
+        terms = shape[1] // group * int(np.prod(kernel))
+        w = integers(rows, shape[1] // group, *kernel, low=-128 if w_type == np.int8 else 0,
+                     high=128 if w_type == np.int8 else 256, dtype=w_type)
+        operands = [integers(*shape, low=low, high=low + 256, dtype=x_type), np.float32(0.02), np.array(x_zero, x_type),
+                    w, f32(rows, low=0.01, high=0.02), np.full(rows, w_zero, w_type),
+                    np.float32(0.06 * np.sqrt(terms)), np.array(x_zero, x_type)]
+        if bias:
+            operands.append(integers(rows, low=-9999, high=9999, dtype=np.int32))
+        case(f"q_conv_{name}", "QLinearConv", operands, group=group, constants=range(1, len(operands)), **attributes)
+
+    conv("padded", (2, 5, 9, 11), 7, (3, 3), pads=[1, 1, 1, 1])
+    conv("many_channels", (1, 67, 13, 9), 37, (3, 2), pads=[1, 0, 1, 1], strides=[2, 1])
+    conv("of_points", (2, 33, 7, 9), 65, (1, 1), bias=False)
+    conv("signed", (1, 12, 11, 10), 17, (3, 3), x_zero=-7, pads=[0, 1, 2, 1], dilations=[2, 1])
+    conv("weights_with_zero", (2, 9, 8, 7), 11, (3, 3), w_zero=113, w_type=np.uint8, pads=[1, 1, 1, 1])
+    conv("groups_with_zero", (1, 12, 8, 7), 8, (3, 3), group=4, w_zero=140, w_type=np.uint8, pads=[1, 1, 1, 1])
+    conv("by_channel", (1, 35, 12, 11), 35, (3, 3), group=35, pads=[1, 1, 1, 1], strides=[1, 2])
+    conv("of_a_line", (2, 18, 57), 33, (5,), pads=[2, 2])
+    conv("of_space", (1, 4, 5, 6, 7), 9, (2, 3, 2), pads=[0, 1, 1, 1, 1, 0])
+    image = integers(1, 6, 9, 8, high=256, dtype=np.uint8)
+    for name, zero in (("zero_of_the_run", np.uint8(99)), ("no_zero", None)):
+        case(f"conv_integer_{name}", "ConvInteger",
+             [image, integers(11, 6, 3, 3, low=-128, high=128, dtype=np.int8), zero], constants=[1], pads=[1, 1, 1, 1])
+        case(f"conv_integer_{name}_both", "ConvInteger",
+             [image, integers(6, 3, 3, 3, high=256, dtype=np.uint8), zero, np.uint8(77)], constants=[1, 3], group=2,
+             pads=[1, 0, 0, 1])
+    values = {"x": f32(1, 16, 12, 13), "s": np.float32(0.01), "z": np.uint8(121), "r": np.float32(0.05),
+              "p": np.uint8(4)}
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q0"]), node("DequantizeLinear", ["q0", "s", "z"], ["d0"])]
+    last = "d0"
+    for i in range(3):
+        values |= {f"w{i}": integers(16, 16, 3, 3, low=-128, high=128, dtype=np.int8),
+                   f"v{i}": f32(16, low=0.001, high=0.002), f"b{i}": f32(16)}
+        nodes += [node("DequantizeLinear", [f"w{i}", f"v{i}"], [f"f{i}"], axis=0),
+                  node("Conv", [last, f"f{i}", f"b{i}"], [f"c{i}"], pads=[1, 1, 1, 1]),
+                  node("QuantizeLinear", [f"c{i}", "r", "z"], [f"q{i + 1}"]),
+                  node("DequantizeLinear", [f"q{i + 1}", "r", "z"], [f"e{i}"]),
+                  node("Add", [f"e{i}", last], [f"a{i}"]), node("Relu", [f"a{i}"], [f"r{i}"]),
+                  node("QuantizeLinear", [f"r{i}", "r", "p"], [f"k{i}"]),
+                  node("DequantizeLinear", [f"k{i}", "r", "p"], [f"d{i + 1}"])]
+        last = f"d{i + 1}"
+    graph(nodes, "q_convs_with_residuals", values, [last], 17, set(values) - {"x"})
+    zero, scale = np.uint8(100), np.float32(0.03)
+    a = integers(5, 19, high=256, dtype=np.uint8)
+    b = integers(19, 13, low=-128, high=128, dtype=np.int8)
+    bias = integers(13, low=-2000, high=2000, dtype=np.int32)
+    by_column = f32(13, low=0.01, high=0.02)
+    result = [np.float32(0.4), np.uint8(90)]
+    for name, left, right, extra, more in (
+            ("plain", a, b, result, {}), ("floats", a, b, [], {}), ("turned", a.T.copy(), b.T.copy(), result,
+                                                                    {"transA": 1, "transB": 1, "alpha": 0.5})):
+        zeros = np.zeros(13, np.int8)
+        case(f"ms_q_gemm_{name}", "QGemm", [left, scale, zero, right, by_column, zeros, bias, *extra], domain=MS,
+             constants=range(1, 7 + len(extra)), **more)
+    half = (integers(3, 7, high=256, dtype=np.uint8), np.float32(0.03), np.uint8(120))
+    names = ["x", "s", "z", "r", "p"]
+    graph([node("QLinearSoftmax", names, ["y"], domain=MS, axis=-1, opset=13)], "ms_q_linear_softmax",
+          dict(zip(names, [*half, np.float32(1 / 256), np.uint8(0)])), ["y"], 17, set(names) - {"x"})
+    case("ms_q_linear_where", "QLinearWhere",
+         [f32(3, 7) > 0, *half, integers(3, 7, high=256, dtype=np.uint8), np.float32(0.05), np.uint8(9),
+          np.float32(0.06), np.uint8(77)], domain=MS, constants=[2, 3, 5, 6, 7, 8])
+    case("ms_quantize", "QuantizeLinear", [f32(3, 8, low=-2, high=2), np.float32(0.02), np.uint16(4000)], domain=MS)
+    case("ms_dequantize", "DequantizeLinear",
+         [integers(3, 8, high=9999, dtype=np.uint16), np.float32(0.02), np.uint16(4000)], domain=MS)
+
+
 for make in (elementwise, shapes, gathers, reductions, products, norms, images, quantised, recurrent, control,
-             contributed, found, edges, version_23, found_in_bodies, packed_weights):
+             contributed, found, edges, version_23, found_in_bodies, packed_weights, convolutions_of_bytes):
     make()
 with tarfile.open(sys.argv[1], "w:xz") as archive:
     def add(path, data):

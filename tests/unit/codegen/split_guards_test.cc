@@ -64,6 +64,22 @@ TEST(SplitGuards, OfRowsOfAChunk) {
   EXPECT_THAT(split, HasSubstr("for q in max(q0, 19) .. min(q0 + 7, 20) {"));
 }
 
+// An index that two loops have a part in: of the outer one, where it is inside whatever the inner one is at; and a loop
+// whose first number is a maximum, as segments of rows have it.
+TEST(SplitGuards, OfTwoLoops) {
+  const std::string split =
+      Split(Kernel("g in 0..1",
+                   "for q in 0..40 { for c in max(0, g - q)..13 { for d in 0..8 { y[q, c * 4] = x[q, c * 4 + d - 4] "
+                   "else 7.0 } } }"));
+  EXPECT_THAT(split, HasSubstr("for c in max(0, g - q) .. 1 {"));
+  EXPECT_THAT(split, HasSubstr("for c in max(max(0, g - q), 1) .. 13 {"));
+  const std::string behind =
+      Split(Kernel("g in 0..1",
+                   "for q in 0..40 { for c in 0..min(13, 40 - q) { for d in 0..8 { y[q, c * 4] = x[q, c * 4 + d] "
+                   "else 7.0 } } }"));
+  EXPECT_THAT(behind, HasSubstr("for c in 0 .. min(40 - q, 12) {"));
+}
+
 // Guards that hold everywhere or nowhere, of extents that are symbols, loops whose ends are not known, and those with
 // buffers of their own.
 TEST(SplitGuards, NotOfOthers) {

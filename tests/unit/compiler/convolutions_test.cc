@@ -199,6 +199,48 @@ TEST(Convolutions, ThatAreQuantised) {
   }
 }
 
+// Of bytes, with padding that is a number: windows of whole words and not, in one piece and in blocks of k, points,
+// groups, a channel by itself, and those of any signs.
+TEST(Convolutions, OfBytes) {
+  struct Case {
+    const char *x, *w, *attributes, *y;
+  };
+  const Case cases[] = {
+      {"2, 5, 9, 11", "37, 5, 3, 3", "pads = [1, 1, 1, 1]", "2, 37, 9, 11"},
+      {"1, 64, 13, 8", "33, 64, 3, 2", "pads = [1, 0, 1, 1], strides = [2, 1]", "1, 33, 7, 8"},
+      {"2, 33, 7, 9", "65, 33, 1, 1", "", "2, 65, 7, 9"},
+      {"1, 1031, 5, 4", "40, 1031, 3, 3", "pads = [1, 1, 1, 1]", "1, 40, 5, 4"},
+      {"1, 12, 8, 7", "8, 3, 3, 3", "groups = 4, pads = [1, 1, 1, 1]", "1, 8, 8, 7"},
+      {"1, 35, 12, 11", "35, 1, 3, 3", "groups = 35, pads = [1, 1, 1, 1]", "1, 35, 12, 11"},
+      {"1, 3, 31, 29", "3, 1, 17, 17", "groups = 3, pads = [8, 8, 8, 8]", "1, 3, 31, 29"},
+      {"2, 18, 57", "33, 18, 5", "dilations = [2], pads = [4, 3]", "2, 33, 56"},
+      {"1, 4, 5, 6, 7", "9, 4, 2, 3, 2", "pads = [0, 1, 1, 1, 1, 0]", "1, 9, 5, 6, 7"},
+  };
+  for (const Case& test : cases) {
+    for (const auto& [x_type, w_type, fill] :
+         {std::tuple("u8", "i8", "128.0"), std::tuple("i8", "i8", "-7.0"), std::tuple("u8", "u8", "0.0")}) {
+      for (const bool last : {false, true}) {
+        const std::string attributes =
+            absl::StrCat(test.attributes, *test.attributes == 0 ? "" : ", ", "fill = ", fill);
+        ExpectRight(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : $1[$x]
+  %1 = Param() {name = "w"} : $2[$w]
+  %2 = Conv(%0, %1) {$a} : i32[$y]
+  %3 = Cast(%2) {to = f32} : f32[$y]
+  return %3, %2
+})",
+                                        {{"$1", x_type},
+                                         {"$2", w_type},
+                                         {"$x", last ? Last(test.x) : test.x},
+                                         {"$w", test.w},
+                                         {"$y", last ? Last(test.y) : test.y},
+                                         {"$a", last ? WithLast(attributes) : attributes}}),
+                    {{}});
+      }
+    }
+  }
+}
+
 // The image is read as rows too, and a product of windows shares its region with nothing that does.
 TEST(Convolutions, OfAnImageThatOthersReadToo) {
   ExpectRight(R"(graph g {

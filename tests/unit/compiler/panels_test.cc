@@ -113,6 +113,41 @@ TEST(Products, OfPairsInPanels) {
   EXPECT_THAT(kernel, Not(HasSubstr("pack")));
 }
 
+// Weights of bytes become panels of quads: with and without signs on either side, k that fills words and not, any
+// number of rows, batches, blocks of rows, and sizes that are known at the run.
+TEST(Products, OfQuadsInPanels) {
+  const PanelCase cases[] = {
+      {"", "1", "67", "33", {{}}},
+      {"", "9", "3", "32", {{}}},
+      {"", "13", "66", "31", {{}}},
+      {"", "2, 1, 101", "257", "97", {{}}},
+      {"", "61", "4099", "40", {{}}},
+      {"", "211", "70", "192", {{}}},
+      {" sym S in 1..300", "S", "38", "96", {{{"S", 1}}, {{"S", 251}}}},
+  };
+  for (const char* x : {"u8", "i8"}) {
+    for (const char* w : {"u8", "i8"}) {
+      ExpectRightOf(absl::StrReplaceAll(R"(graph g$s {
+  %0 = Input() {name = "a"} : $1[$m, $k]
+  %1 = Param() {name = "b"} : $2[$b]
+  %2 = Param() {name = "c"} : i32[$n]
+  %3 = MatMul(%0, %1) {transpose_b = $t} : i32[$m, $n]
+  %4 = Add(%3, %2) : i32[$m, $n]
+  return %4
+})",
+                                        {{"$1", x}, {"$2", w}})
+                        .c_str(),
+                    cases);
+    }
+  }
+  Graph g;
+  const Value x = g.Input("x", "u8[40, 768]");
+  g.Output("y", g.Op("MatMul", {x, g.Param("w", "i8[768, 4096]")}));
+  const std::string kernel = *g.Dump({.stage = "kir", .kernel = "MatMulPanels"}, {.cpu = "avx512vnni"});
+  EXPECT_THAT(kernel, HasSubstr("/ 32 * 192 : +192]"));
+  EXPECT_THAT(kernel, Not(HasSubstr("pack")));
+}
+
 // Blocks of rows ask for the panels behind theirs while the second cache has room for both, two of each where it has
 // room for them; long panels are read one by one, and bring themselves.
 TEST(Products, PanelsAreAskedForWhileOthersAreRead) {

@@ -7,6 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <tuple>
+
+#include "absl/strings/str_format.h"
 
 #include "quern/dispatch.h"
 #include "quern/precision.h"
@@ -308,6 +312,47 @@ TEST(Qdq, RefusesWhatTheGraphHasNot) {
     EXPECT_EQ(make(net.g, {{"w3", symmetric}}).code(), ErrorCode::kUnknownName);
     EXPECT_EQ(make(net.g, {{"w3", symmetric}}).details().suggestion, "w1");
     EXPECT_EQ(make(net.g, {{"w1", {.dtype = "i4"}}}).code(), ErrorCode::kInvalid);
+  }
+}
+
+// The bytes that a division in f32 gives, whatever kernels put in its place: at quotients halfway between two numbers
+// and just beside, at both ends, of infinities, NaN and what underflows; and the floats that stand for them.
+TEST(Quantised, BytesAreThoseOfADivision) {
+  for (const float scale : {0.1f, 0.0039215689f, 1.f, 3.f, 0.99999994f, 7.1e-9f, 1.3e19f, -0.25f, 1e-30f}) {
+    std::vector<float> x = {0.f,     -0.f,      INFINITY, -INFINITY,      NAN,         1e-42f,
+                            -1e-42f, 3.402e38f, -3.4e38f, scale * 1e-20f, scale * 1e9f};
+    for (int n = -300; n <= 300; ++n) {
+      for (const float part : {0.f, 0.5f}) {
+        const float at = scale * (static_cast<float>(n) + part);
+        x.insert(x.end(), {at, std::nextafter(at, INFINITY), std::nextafter(at, -INFINITY)});
+      }
+    }
+    const auto count = static_cast<int64_t>(x.size());
+    for (const auto& [zero, low, high] :
+         {std::tuple(0, 0, 255), {131, 0, 255}, {255, 0, 255}, {-128, -128, 127}, {0, -128, 127}, {5, -128, 127}}) {
+      const bool is_signed = low < 0;
+      Graph g("bytes");
+      const Value in = g.Input("x", absl::StrFormat("f32[%d]", count));
+      const auto byte = static_cast<uint8_t>(zero);
+      const Value s = g.Constant("f32[]", std::as_bytes(std::span(&scale, 1)));
+      const Value z = g.Constant(is_signed ? "i8[]" : "u8[]", std::as_bytes(std::span(&byte, 1)));
+      const Value q = g.Op("QuantizeLinear", {in, s, z});
+      g.Output("q", g.Op("Cast", {q}, {{"to", "i32"}}));
+      g.Output("d", g.Op("DequantizeLinear", {q, s, z}));
+      Result<Program> program = g.Compile({.cache = "off"});
+      ASSERT_TRUE(program.ok()) << program.error();
+      std::vector<int32_t> bytes(x.size());
+      std::vector<float> back(x.size());
+      const Result<void> ran = program->Run({In("x", x, {count})}, {Out("q", bytes, {count}), Out("d", back, {count})});
+      ASSERT_TRUE(ran.ok()) << ran.error();
+      for (size_t i = 0; i < x.size(); ++i) {
+        const float rounded = std::nearbyint(x[i] / scale);
+        const float moved = (std::isnan(rounded) ? 0.f : rounded) + static_cast<float>(zero);
+        const int expected = static_cast<int>(std::clamp(moved, static_cast<float>(low), static_cast<float>(high)));
+        ASSERT_EQ(bytes[i], expected) << x[i] << " / " << scale << " + " << zero;
+        ASSERT_EQ(back[i], static_cast<float>(expected - zero) * scale) << x[i] << " / " << scale << " + " << zero;
+      }
+    }
   }
 }
 

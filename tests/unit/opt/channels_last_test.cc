@@ -129,5 +129,30 @@ TEST(ChannelsLast, NotWhereItDoesNotPay) {
   }
 }
 
+// One convolution of bytes, whose image takes little time to turn, with the quantisation beside it; not one of each
+// channel by itself.
+TEST(ChannelsLast, OneConvolutionOfBytes) {
+  const auto after = [](const char* w, const char* groups) {
+    return After(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 34, 9, 11]
+  %1 = Param() {name = "w"} : i8[$w, 3, 3]
+  %2 = Param() {name = "s"} : f32[34]
+  %3 = Constant() hex cdcc4c3d : f32[]
+  %4 = QuantizeLinear(%0, %2) {axis = 1, to = u8} : u8[2, 34, 9, 11]
+  %5 = Conv(%4, %1) {fill = 7.0, groups = $g, pads = [1, 1, 1, 1]} : i32[2, 34, 9, 11]
+  %6 = Cast(%5) {to = f32} : f32[2, 34, 9, 11]
+  %7 = Mul(%6, %3) : f32[2, 34, 9, 11]
+  return %7
+}
+)",
+                                     {{"$w", w}, {"$g", groups}}));
+  };
+  const std::string dense = after("34, 34", "1");
+  EXPECT_EQ(Count(dense, "Transpose"), 2) << dense;
+  EXPECT_EQ(Count(dense, "QuantizeLinear(%4, %2) {axis = 3, block = 0, to = u8} : u8[2, 9, 11, 34]"), 1) << dense;
+  EXPECT_EQ(Count(dense, "channels_last = true, dilations = [], fill = 7.0"), 1) << dense;
+  EXPECT_EQ(Count(after("34, 1", "34"), "Transpose"), 0);
+}
+
 }  // namespace
 }  // namespace quern::opt

@@ -74,6 +74,50 @@ TEST(HoistWeights, MakesPanels) {
 )");
 }
 
+// Of bytes by bytes in quads, whatever the rows, with zeros behind the last column and the last k.
+TEST(HoistWeights, MakesPanelsOfQuads) {
+  const char* const kText = R"(graph g sym S in 1..80 {
+  %0 = Input() {name = "x"} : u8[S, 6]
+  %1 = Param() {name = "w"} : i8[6, 13]
+  %2 = MatMul(%0, %1) {transpose_b = false} : i32[S, 13]
+  %3 = Param() {name = "v"} : u8[64, 6]
+  %4 = MatMul(%0, %3) {transpose_b = true} : i32[S, 64]
+  %5 = Input() {name = "y"} : i8[6, 64]
+  %6 = MatMul(%0, %5) {transpose_b = false} : i32[S, 64]
+  return %2, %4, %6
+}
+)";
+  EXPECT_EQ(After(HoistWeights, kText, HoistOptions{}), R"(graph g sym S in 1..80 {
+  %0 = Input() {name = "x"} : u8[S, 6]
+  %1 = Param() {name = "w"} : i8[6, 13]
+  %2 = Pad(%1) {high = [2, 19], low = [0, 0], mode = "constant", value = 0.0} : i8[8, 32]
+  %3 = Reshape(%2) {shape = <2, 4, 1, 32>} : i8[2, 4, 1, 32]
+  %4 = Transpose(%3) {perm = [2, 0, 3, 1]} : i8[1, 2, 32, 4]
+  %5 = MatMulPanels(%0, %4) {columns = 13} : i32[S, 13]
+  %6 = Param() {name = "v"} : u8[64, 6]
+  %7 = Pad(%6) {high = [0, 2], low = [0, 0], mode = "constant", value = 0.0} : u8[64, 8]
+  %8 = Reshape(%7) {shape = <2, 32, 2, 4>} : u8[2, 32, 2, 4]
+  %9 = Transpose(%8) {perm = [0, 2, 1, 3]} : u8[2, 2, 32, 4]
+  %10 = MatMulPanels(%0, %9) {columns = 64} : i32[S, 64]
+  %11 = Input() {name = "y"} : i8[6, 64]
+  %12 = MatMul(%0, %11) {transpose_b = false} : i32[S, 64]
+  return %5, %10, %12
+}
+)");
+  EXPECT_THAT(After(HoistWeights, kText, HoistOptions{.panels = false}),
+              testing::Not(testing::HasSubstr("MatMulPanels")));
+  // For blocks of threads panels that a graph has are rows again, without what is behind the last k.
+  EXPECT_THAT(After(HoistWeights, R"(graph g {
+  %0 = Input() {name = "x"} : i8[37, 6]
+  %1 = Input() {name = "w"} : i8[2, 2, 32, 4]
+  %2 = MatMulPanels(%0, %1) {columns = 41} : i32[37, 41]
+  return %2
+}
+)",
+                    HoistOptions{.panels = false}),
+              testing::HasSubstr("start = <0>, step = [], stop = <6>} : i8[64, 6]"));
+}
+
 // Of bf16 by bf16 in pairs, where the target multiplies them and every run has many rows; not of an odd K.
 TEST(HoistWeights, MakesPanelsOfPairs) {
   const char* const kText = R"(graph g sym S in 9..80, T in 1..80 {
