@@ -356,5 +356,27 @@ TEST(Quantised, BytesAreThoseOfADivision) {
   }
 }
 
+// Bytes that stand for other floats to those who read them than to those who made them.
+TEST(Quantised, FloatsOfBytesWithAnotherZero) {
+  Graph g("bytes");
+  const Value x = g.Input("x", "f32[37]");
+  const float scale = 0.5f;
+  const auto byte = [&](const char* type, uint8_t zero) {
+    return g.Constant(type, std::as_bytes(std::span(&zero, 1)));
+  };
+  const Value s = g.Constant("f32[]", std::as_bytes(std::span(&scale, 1)));
+  const Value q = g.Op("QuantizeLinear", {x, s, byte("u8[]", 3)});
+  g.Output("y", g.Op("DequantizeLinear", {q, s, byte("u8[]", 10)}));
+  Result<Program> program = g.Compile({.cache = "off"});
+  ASSERT_TRUE(program.ok()) << program.error();
+  const std::vector<float> values = Wave(37, 0.7f, 20.f);
+  std::vector<float> y(37);
+  ASSERT_TRUE(program->Run({In("x", values, {37})}, {Out("y", y, {37})}).ok());
+  for (size_t i = 0; i < y.size(); ++i) {
+    const float moved = std::clamp(std::nearbyint(values[i] / scale) + 3.f, 0.f, 255.f);
+    EXPECT_EQ(y[i], (moved - 10.f) * scale) << values[i];
+  }
+}
+
 }  // namespace
 }  // namespace quern
