@@ -5,6 +5,8 @@
 #include <cmath>
 #include <random>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "ir/interpret.h"
 #include "ir/linear_quantise.h"
 #include "ir/value_names.h"
