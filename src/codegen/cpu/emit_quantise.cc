@@ -65,16 +65,15 @@ llvm::Value* Emitter::RoundedQuotient(llvm::Value* quotient) {
 
 // Where `value` is a rounded number, NaN as 0 or as it is, and a whole number that is written out. The number is cut to
 // what the sum may be before it is rounded, so that nothing saturates behind; of a quotient the dividend is. Whole
-// numbers are the low bits of a sum with 1.5 2^23, and stay words for those that make floats of the bytes again.
+// numbers are the low bits of a sum with 1.5 2^23, less which it is the number for those that make floats of the bytes.
 llvm::Value* Emitter::RoundedToBytes(llvm::Value* value, DType to) {
   if (ScalarBytes(to) != 1 || !value->getType()->isVectorTy() || !value->getType()->getScalarType()->isFloatTy())
     return nullptr;
-  llvm::Value *sum = value, *added = nullptr, *rounded = nullptr, *number = nullptr;
+  llvm::Value *sum = value, *rounded = nullptr, *number = nullptr;
   std::optional<float> zero = 0.0f;
   if (lm::match(value, lm::m_c_FAdd(lm::m_Value(sum), lm::m_Constant()))) {
-    auto* add = llvm::cast<llvm::Instruction>(value);
-    added = add->getOperand(add->getOperand(0) == sum ? 1 : 0);
-    zero = NumberOf(added);
+    const auto* add = llvm::cast<llvm::Instruction>(value);
+    zero = NumberOf(add->getOperand(add->getOperand(0) == sum ? 1 : 0));
   }
   llvm::CmpInst::Predicate predicate;
   llvm::Value* compared = nullptr;

@@ -2,10 +2,10 @@
 //
 //   y[n, m, o..] = b[m] + sum over c, k.. of x[n, g C/groups + c, o * stride + k * dilation - low padding] w[m, c, k..]
 //
-// where g is the group of m, and x outside of its extents is `fill`. Of bytes, i8 and u8 in any pair, the result is
-// i32, which wraps, and there is no bias. It is a product of w with the windows of x, which the kernels of products
-// read from x itself. With `channels_last` x is [N, s.., C] and y [N, o.., M]: rows of windows are multiplied by w, and
-// one channel by itself is a sum over its windows.
+// where g is the group of m, and x outside of its extents is 0, or `fill` where x and w are bytes, i8 and u8 in any
+// pair. Of those the result is i32, which wraps, and there is no bias. It is a product of w with the windows of x, which
+// the kernels of products read from x itself. With `channels_last` x is [N, s.., C] and y [N, o.., M]: rows of windows
+// are multiplied by w, and one channel by itself is a sum over its windows.
 
 #include <algorithm>
 #include <cmath>
@@ -19,12 +19,13 @@
 namespace quern::ir {
 namespace {
 
-// A byte where x is bytes.
+// A byte where x is bytes, else 0: no gradient asks what else floats are padded with.
 Status CheckFill(const InferContext& context) {
   const double fill = context.attributes.Float("fill");
   const DType dtype = context.operands[0].dtype;
-  if (!IsByte(dtype) || (fill == std::trunc(fill) && fill >= static_cast<double>(Lowest(dtype)) &&
-                         fill <= static_cast<double>(Highest(dtype))))
+  if (!IsByte(dtype)) return fill == 0 ? absl::OkStatus() : context.AttributeError("fill", "0 beside floats");
+  if (fill == std::trunc(fill) && fill >= static_cast<double>(Lowest(dtype)) &&
+      fill <= static_cast<double>(Highest(dtype)))
     return absl::OkStatus();
   return context.AttributeError("fill", absl::StrCat("one of ", std::string(Name(dtype))));
 }
@@ -193,11 +194,10 @@ struct Sums {
     const RefTensor &x = *context.operands[0], &w = *context.operands[1];
     RefTensor& y = context.results[0];
     const RefTensor* bias = context.operands.size() > 2 ? context.operands[2] : nullptr;
-    const double fill = context.node.attributes.Float("fill");
     ForEachTerm(
         context, [&](int64_t at, int64_t channel) { y.data[at] = bias == nullptr ? 0 : term(bias->data[channel], 1); },
         [&](int64_t at, int64_t from, int64_t by) {
-          if (from >= 0 || fill != 0) y.data[at] += term(from < 0 ? fill : x.data[from], w.data[by]);
+          if (from >= 0) y.data[at] += term(x.data[from], w.data[by]);
         });
     for (double& out : y.data) out = RoundTo(y.dtype, out);
   }
@@ -226,10 +226,12 @@ const OpDef& Op_conv() {
       .operands = {{.name = "x", .kind = OperandKind::kNumeric, .shape = "[N, C, s..] or [N, s.., C]"},
                    {.name = "w", .kind = OperandKind::kNumeric, .shape = "[M, C / groups, k..]", .own_dtype = true},
                    {.name = "b", .kind = OperandKind::kNumeric, .shape = "[M]", .optional = true}},
-      .attributes = WindowAttributes(
-          {{.name = "groups", .kind = AttrKind::kInt, .default_value = int64_t{1}},
-           {.name = "fill", .kind = AttrKind::kFloat, .default_value = 0.0, .doc = "x outside of its extents"},
-           ChannelsLastAttribute()}),
+      .attributes = WindowAttributes({{.name = "groups", .kind = AttrKind::kInt, .default_value = int64_t{1}},
+                                      {.name = "fill",
+                                       .kind = AttrKind::kFloat,
+                                       .default_value = 0.0,
+                                       .doc = "x outside of its extents, of bytes"},
+                                      ChannelsLastAttribute()}),
       .infer = Infer,
       .channels_last = ChannelsLast,
       .reference = Reference,

@@ -322,6 +322,7 @@ TEST(OpErrors, RulesOfTheOps) {
       {"Conv", {"u8[2, 3, 9]", "i8[5, 3, 2]", "u8[5]"}, {}, kNoKernel, "b"},
       {"Conv", {"u8[2, 3, 9]", "i8[5, 3, 2]"}, {{"fill", 256.0}}, kAttribute, "fill"},
       {"Conv", {"i8[2, 3, 9]", "i8[5, 3, 2]"}, {{"fill", 0.5}}, kAttribute, "fill"},
+      {"Conv", {"f32[2, 3, 9]", "f32[5, 3, 2]"}, {{"fill", 1.0}}, kAttribute, "fill"},
       {"Conv", {"f32[2, 3, 9]", "f32[5, 3, 2]"}, Numbers("strides", {1, 1}), kAttribute, "strides"},
       {"Conv", {"f32[2, 3, 9]", "f32[5, 3, 2]"}, Numbers("dilations", {-1}), kAttribute, "dilations"},
       {"Conv", {"f32[2, 3, 9]", "f32[5, 3, 2]"}, Numbers("pads", {1}), kAttribute, "pads"},
