@@ -129,7 +129,7 @@ kir::StmtRef MatmulKernels::MultiplyPanels(int root, int64_t together, kir::Slic
     if (value != nullptr) attributes.emplace_back(name, value);
   };
   if (plan_.row->in_words()) {
-    if (plan_.row->weight == DType::kI8) attributes.emplace_back("signed", kb::Int(1));
+    if (RowOf(root).weight == DType::kI8) attributes.emplace_back("signed", kb::Int(1));
   } else {
     attribute("ahead", asked.ahead);
     attribute("next", asked.next);

@@ -1185,7 +1185,7 @@ ROWS = [
         '{kU8, kU8, nullptr, "mma_i8_quads", kPanel, ir::kPanelColumns, kI32, 4},', "compiler_test",
         "Products.OfQuadsInPanels"),
     Row("src/codegen/matmul_many.cc",
-        'if (plan_.row->weight == DType::kI8) attributes.emplace_back("signed", kb::Int(1));', "", "compiler_test",
+        'if (RowOf(root).weight == DType::kI8) attributes.emplace_back("signed", kb::Int(1));', "", "compiler_test",
         "Products.OfQuadsInPanels"),
     Row("src/codegen/matmul_many.cc", "count = plan_.row->in_words() ? (depth.Count() + (word - 1)) / word",
         "count = plan_.row->in_words() ? depth.Count() / word - 1.0", "compiler_test", "Convolutions.OfBytes"),

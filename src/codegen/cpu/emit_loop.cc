@@ -81,7 +81,6 @@ void Emitter::VecLoop(llvm::Value* low, llvm::Value* high, int64_t step, const s
   if (times > 1) {
     whole(times * lanes);
     low = constant ? middle : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, middle, low);
-    if (constant && low == high) return;
     // What is left by one vector, where it is more than the next loop takes at once.
     const int64_t left = !constant ? 0 : llvm::cast<llvm::ConstantInt>(b_.CreateSub(trips, full))->getSExtValue();
     if (target_.masks && left > lanes) {

@@ -140,6 +140,16 @@ TEST(Products, OfQuadsInPanels) {
                     cases);
     }
   }
+  // Of one left side, some with signs and some without.
+  ExpectRight(R"(graph g {
+  %0 = Input() {name = "a"} : u8[21, 67]
+  %1 = Param() {name = "b"} : i8[67, 64]
+  %2 = Param() {name = "c"} : u8[67, 64]
+  %3 = MatMul(%0, %1) {transpose_b = false} : i32[21, 64]
+  %4 = MatMul(%0, %2) {transpose_b = false} : i32[21, 64]
+  return %3, %4
+})",
+              {{}});
   Graph g;
   const Value x = g.Input("x", "u8[40, 768]");
   g.Output("y", g.Op("MatMul", {x, g.Param("w", "i8[768, 4096]")}));
