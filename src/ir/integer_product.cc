@@ -80,6 +80,10 @@ bool ZeroPoint::IsZero() const {
   return known && std::all_of(known->begin(), known->end(), [](int64_t zero) { return zero == 0; });
 }
 
+ZeroPoint KnownZero(Expansion& e, int64_t zero, DType dtype) {
+  return {e.Stored(e.Scalar(static_cast<double>(zero), DType::kF32), dtype), std::vector{zero}};
+}
+
 Value ProductOfBytes(Expansion& e, Value a, const ZeroPoint& a_zero, Value b, const ZeroPoint& b_zero, bool rows) {
   const Value sum = e.Add("MatMul", {a, b}, {{"transpose_b", rows}});
   if (!e.ok()) return sum;

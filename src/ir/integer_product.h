@@ -22,6 +22,9 @@ struct ZeroPoint {
   bool IsZero() const;
 };
 
+// The zero point of values of `dtype` that an attribute says.
+ZeroPoint KnownZero(Expansion& e, int64_t zero, DType dtype);
+
 // The sums of a product of bytes, a [.., M, K] by b [.., K, N], or [.., N, K] where `rows`: i32[.., M, N]. Zero points
 // are a number, or [M] of a and [N] of b.
 Value ProductOfBytes(Expansion& e, Value a, const ZeroPoint& a_zero, Value b, const ZeroPoint& b_zero,

@@ -45,21 +45,7 @@ Status CheckRequantised(const InferContext& context, const Extent& n) {
   return absl::OkStatus();
 }
 
-Value Number32(Expansion& e, int64_t number) {
-  return e.Stored(e.Scalar(static_cast<double>(number), DType::kF64), DType::kI32);
-}
-
 Value Sum32(Expansion& e, Value bytes, int64_t axis) { return e.Reduced("sum", e.Stored(bytes, DType::kI32), {axis}); }
-
-Value WithoutZeros(Expansion& e, const Attributes& attributes, Value sum, const std::function<Value()>& rows,
-                   const std::function<Value()>& columns, const Extent& k) {
-  const int64_t x_zero = attributes.Int("x_zp"), w_zero = attributes.Int("w_zp");
-  if (w_zero != 0) sum = e.Add("Sub", {sum, e.Add("Mul", {rows(), Number32(e, w_zero)})});
-  if (x_zero != 0) sum = e.Add("Sub", {sum, e.Add("Mul", {columns(), Number32(e, x_zero)})});
-  if (x_zero == 0 || w_zero == 0) return sum;
-  const Value count = e.Stored(e.Add("Size", {}, {{"extent", std::vector<Extent>{k}}}), DType::kI32);
-  return e.Add("Add", {sum, e.Add("Mul", {count, Number32(e, x_zero * w_zero)})});
-}
 
 // In f64, which has every i32 and its product by an f32.
 Value Requantised(Expansion& e, const Node& node, Value sum, std::span<const Value> inputs,

@@ -3,7 +3,6 @@
 //   y = sat(round(mult (bias + sum of (x - x_zp) (w - w_zp))) + out_zp), half to even; the sum wraps in i32
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "ir/composite.h"
@@ -16,12 +15,7 @@ std::vector<AttrDef> RequantiseAttributes(std::vector<AttrDef> others = {});
 std::vector<OperandDef> RequantiseOperands(const char* x, const char* w, const char* n);
 // That the dtypes and zero points are of bytes, and bias and mult of `n` elements.
 Status CheckRequantised(const InferContext& context, const Extent& n);
-// The sum less what zero points add to products: `rows` sums of x (null where w_zp is 0), `columns` of w (where x_zp
-// is), and `k` terms. All i32.
-Value WithoutZeros(Expansion& e, const Attributes& attributes, Value sum, const std::function<Value()>& rows,
-                   const std::function<Value()>& columns, const Extent& k);
-// An i32 number, and a sum over axes, which stay, of bytes as i32.
-Value Number32(Expansion& e, int64_t number);
+// A sum over an axis, which stays, of bytes as i32.
 Value Sum32(Expansion& e, Value bytes, int64_t axis);
 // The bytes that the sum becomes; bias and mult, operands from 2 on, have extents `beside`, which broadcast to it.
 Value Requantised(Expansion& e, const Node& node, Value sum, std::span<const Value> inputs,

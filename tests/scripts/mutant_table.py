@@ -189,8 +189,6 @@ ROWS = [
     Row("src/ir/ops/conv2d_backward_input.cc", 'attributes.Set("output_padding", more);',
         'attributes.Set("output_padding", std::vector<int64_t>(more.size()));', "opt_test", "Gradients.*"),
     Row("src/ir/ops/gather_backward.cc", "first.push_back(axis + d)", "first.push_back(d)", "opt_test", "Gradients.*"),
-    Row("src/ir/requantise.cc", "if (x_zero == 0 || w_zero == 0) return sum;", "if (x_zero != 0) return sum;",
-        "golden_test", "Golden.SingleOps"),
     # Recurrences.
     Row("src/codegen/delta_rule.cc", "kb::Contract(state(row) * e + Kept(\"d\") * Of(\"kr\", row))",
         "kb::Contract(state(row) + Kept(\"d\") * Of(\"kr\", row))", "golden_test", "Golden.Sequences"),

@@ -33,10 +33,7 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
   Expansion e(graph, origin);
   const TensorType w = graph.type(inputs[1]);
   const std::vector<Extent>& dims = node.results[0].dims;
-  const auto zero = [&](const char* name, DType dtype) {
-    const int64_t number = node.attributes.Int(name);
-    return ZeroPoint{e.Stored(e.Scalar(static_cast<double>(number), DType::kF32), dtype), std::vector{number}};
-  };
+  const auto zero = [&](const char* name, DType dtype) { return KnownZero(e, node.attributes.Int(name), dtype); };
   const Value sum =
       ConvolutionOfBytes(e, inputs[0], zero("x_zp", graph.type(inputs[0]).dtype), inputs[1], zero("w_zp", w.dtype),
                          WindowOf(node.attributes, w), node.attributes.Int("groups"));

@@ -1,5 +1,6 @@
 // QMatMul: a product of bytes, with zero points, that is bytes again: sat(round(mult (bias + sum)) + out_zp).
 
+#include "ir/integer_product.h"
 #include "ir/requantise.h"
 #include "ir/shape.h"
 
@@ -17,10 +18,10 @@ StatusOr<std::vector<TensorType>> Infer(const InferContext& context) {
 
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
-  const Extent k = graph.type(inputs[1]).dims[0];
-  const Value sum = WithoutZeros(
-      e, node.attributes, e.Add("MatMul", {inputs[0], inputs[1]}), [&] { return Sum32(e, inputs[0], 1); },
-      [&] { return Sum32(e, inputs[1], 0); }, k);
+  const auto zero = [&](const char* name, int operand) {
+    return KnownZero(e, node.attributes.Int(name), graph.type(inputs[operand]).dtype);
+  };
+  const Value sum = ProductOfBytes(e, inputs[0], zero("x_zp", 0), inputs[1], zero("w_zp", 1));
   return e.Finish({Requantised(e, node, sum, inputs, {node.results[0].dims[1]})});
 }
 
