@@ -1,4 +1,4 @@
-// What a ggml block format is: one file in base/formats and one row of QUERN_BLOCK_FORMATS (dtype.h).
+// What a block format is: one file in base/formats and one row of QUERN_BLOCK_FORMATS (dtype.h).
 //
 //   const BlockFormat& Format_q4_0() {
 //     static constexpr BlockFormat format = {
@@ -39,11 +39,12 @@ struct Importance {
 };
 
 struct BlockFormat {
-  const char* name;       // in IR text
-  uint32_t gguf_type;     // of tensors in GGUF files
-  const char* gguf_name;  // "Q4_0"
-  int elements, bytes;    // of a block
-  const char* code;       // below 256
+  const char* name;  // in IR text
+  // Of tensors in GGUF files, "Q4_0"; none: no file has them.
+  std::optional<uint32_t> gguf_type = {};
+  const char* gguf_name = nullptr;
+  int elements, bytes;  // of a block
+  const char* code;     // below 256
   int zero = 0;
   std::span<const int8_t> levels = {};  // of each code; none: the code itself, from zero on
   std::span<const uint16_t> grid = {};  // the table that expressions look words up in: several codes each

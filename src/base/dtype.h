@@ -1,4 +1,4 @@
-// Element types: the scalar dtypes and the ggml block formats, one enum and one table.
+// Element types: the scalar dtypes and the block formats of weights, one enum and one table.
 //
 // A block format packs `block_elements` consecutive elements of a row into `block_bytes` bytes; a scalar dtype is the
 // case of one element. All else about a format is in its file, base/formats/NAME.cc (block_format.h).
@@ -32,7 +32,11 @@
   ROW(IQ3_XXS, iq3_xxs)          \
   ROW(IQ3_S, iq3_s)              \
   ROW(IQ1_S, iq1_s)              \
-  ROW(IQ1_M, iq1_m)
+  ROW(IQ1_M, iq1_m)              \
+  ROW(N4_0, n4_0)                \
+  ROW(N4_1, n4_1)                \
+  ROW(N8_0, n8_0)                \
+  ROW(N8_1, n8_1)
 
 namespace quern {
 

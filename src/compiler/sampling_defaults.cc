@@ -1,8 +1,13 @@
-// What a model file says of how to draw from its model: the keys general.sampling.* of GGUF, which llama.cpp reads.
+// What a model file says of how to draw from its model: the keys general.sampling.* of GGUF, which llama.cpp reads, and
+// the generation_config.json of a folder.
+#include <algorithm>
+#include <filesystem>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/public_error.h"
 #include "import/gguf.h"
+#include "import/hugging_face/json.h"
 #include "import/hugging_face/model_folder.h"
 #include "quern/quern.h"
 
@@ -42,10 +47,47 @@ SamplingDefaults DefaultsIn(const Metadata& file) {
   return defaults;
 }
 
+// Keys of generation_config.json, and the options that they are.
+constexpr std::pair<const char*, std::string_view> kFolderKeys[] = {{"temperature", "temperature"},
+                                                                    {"top_k", "top_k"},
+                                                                    {"top_p", "top_p"},
+                                                                    {"min_p", "min_p"},
+                                                                    {"typical_p", "typical_p"},
+                                                                    {"repetition_penalty", "repeat_penalty"}};
+
+SamplingDefaults DefaultsIn(const hugging_face::Json& config) {
+  SamplingDefaults defaults;
+  const hugging_face::Json* const sample = hugging_face::Find(config, "do_sample");
+  const bool is_greedy = sample != nullptr && sample->is_boolean() && !sample->get<bool>();
+  for (const auto& [key, name] : kFolderKeys) {
+    const hugging_face::Json* const given = hugging_face::Find(config, key);
+    const bool is_temperature = name == "temperature";
+    if (is_greedy ? !is_temperature : given == nullptr) continue;  // which has no use for the others
+    const auto number = std::ranges::find(SamplingNumbers(), name, &SamplingNumber::name);
+    const std::optional<double> value = is_greedy            ? 0
+                                        : given->is_number() ? std::optional(given->get<double>())
+                                                             : std::nullopt;
+    if (value && number->range.Holds(*value))
+      defaults.numbers.push_back({&*number, *value});
+    else
+      defaults.ignored.push_back(absl::StrCat(key, " of generation_config.json is not ", number->range.Text()));
+  }
+  return defaults;
+}
+
+Result<SamplingDefaults> DefaultsOfFolder(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "generation_config.json").string();
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return SamplingDefaults();
+  const StatusOr<hugging_face::Json> config = hugging_face::ReadJson(path, hugging_face::kMostConfigBytes);
+  if (!config.ok()) return Result<SamplingDefaults>::Failed(compiler::ErrorOf(config.status()));
+  return DefaultsIn(*config);
+}
+
 }  // namespace
 
 Result<SamplingDefaults> SamplingDefaultsOf(const std::string& path) {
-  if (hugging_face::IsFolderPath(path)) return SamplingDefaults();
+  if (hugging_face::IsFolderPath(path)) return DefaultsOfFolder(hugging_face::FolderOf(path));
   const StatusOr<GgufFile> file = GgufFile::Open(path);
   if (!file.ok()) return Result<SamplingDefaults>::Failed(compiler::ErrorOf(file.status()));
   return DefaultsIn(*file);

@@ -48,7 +48,7 @@ std::optional<uint32_t> GgmlTypeOf(std::string_view name) {
   }
   for (int d = kScalarDTypeCount; d < kDTypeCount; ++d) {
     const BlockFormat& format = FormatOf(static_cast<DType>(d));
-    if (name == format.gguf_name) return format.gguf_type;
+    if (format.gguf_type.has_value() && name == format.gguf_name) return format.gguf_type;
   }
   return std::nullopt;
 }

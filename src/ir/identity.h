@@ -40,6 +40,10 @@ Replacement Neutral(const IdentityContext& context, double neutral, bool commute
 // `x` with the extents of the result, past all Reshapes behind it.
 Replacement Reshaped(const IdentityContext& context, Value x);
 
+// The table whose rows, all of them in their order, a Gather of `value` has: of a block format those as numbers.
+// Nothing for any other node.
+std::optional<Value> AllRowsOf(const Graph& graph, Value value);
+
 // The value of a Constant of one element, of 64-bit integers the nearest double; nullopt for any other node.
 std::optional<double> ScalarConstant(const Graph& graph, Value value);
 // The same of a Constant of any number of elements, which are all alike.

@@ -18,5 +18,6 @@ struct Windows {
 Windows WindowsOf(Call& c, Value x, Ints kernel, bool transposed = false);
 
 void MatMulNBits(Call& c);
+void GatherBlockQuantized(Call& c);
 
 }  // namespace quern::onnx

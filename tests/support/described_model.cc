@@ -37,6 +37,7 @@ bool ReadTensor(std::istringstream& line, GgufBytes& bytes) {
   std::vector<uint8_t> data;
   if (const std::optional<DType> known = DTypeFromName(dtype); known && IsBlock(*known)) {
     const BlockFormat& format = FormatOf(*known);
+    if (!format.gguf_type) return false;
     data.resize(elements / format.elements * format.bytes);
     for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<uint8_t>(SplitMix64(seed + i) >> 56);
     const uint16_t d = FloatToHalf(static_cast<float>(scale));
@@ -47,7 +48,7 @@ bool ReadTensor(std::istringstream& line, GgufBytes& bytes) {
         byte = static_cast<uint8_t>((byte & 15) | (d >> part * 4 & 15) << 4);
       }
     }
-    bytes.AddTensor(name, dims, format.gguf_type, data);
+    bytes.AddTensor(name, dims, *format.gguf_type, data);
     return true;
   }
   const std::vector<float> values = DescribedWeights(name, elements, scale, offset);

@@ -59,6 +59,14 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+// Slices of slices, each of which is there and in its place.
+Replacement Identity(const IdentityContext& context) {
+  if (FromStart(context.node.attributes.Int("axis"), context.type(0).dims.size()) != 0) return std::nullopt;
+  const std::optional<Value> table = AllRowsOf(context.graph, context.inputs[0]);
+  if (!table) return std::nullopt;
+  return MakePicked(context.make, *table, context.inputs[1]);
+}
+
 }  // namespace
 
 const OpDef& Op_gather() {
@@ -71,6 +79,7 @@ const OpDef& Op_gather() {
       .attributes = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{0}}},
       .infer = Infer,
       .map = Map,
+      .identity = Identity,
       .reference = Reference,
       .pairs = SameOfPairs,
       .onnx = "Gather",
@@ -81,6 +90,15 @@ const OpDef& Op_gather() {
 
 StatusOr<Value> MakePicked(const MakeNode& make, Value table, Value indices) {
   return make("Gather", {table, indices}, {{"axis", int64_t{0}}});
+}
+
+std::optional<Value> AllRowsOf(const Graph& graph, Value value) {
+  const Node& node = graph.node(value.node);
+  if (!PicksSlices(graph, node)) return std::nullopt;
+  const Node& indices = graph.node(node.inputs[1].node);
+  const Extent& rows = graph.type(node.inputs[0]).dims[0];
+  if (indices.op->name != std::string_view("Iota") || indices.results[0].dims[0] != rows) return std::nullopt;
+  return node.inputs[0];
 }
 
 bool PicksSlices(const Graph& graph, const Node& node) {

@@ -133,8 +133,18 @@ std::vector<int64_t> LastExchanged(size_t rank) {
 }
 
 // A transposed right side is read as it lies, and so is one column, which is a row.
+// Blocks that are read as numbers before a product does so itself: only where it does no more than that, and multiplies
+// no bytes with them.
+Replacement OfBlocks(const IdentityContext& context, Value rows) {
+  const std::optional<Value> blocks = AllRowsOf(context.graph, rows);
+  if (!blocks || context.type(0).dtype != DType::kF32) return std::nullopt;
+  const TensorType& type = context.graph.type(*blocks);
+  if (type.rank() != 2 || !IsBlock(type.dtype) || ActivationFormat(type.dtype)) return std::nullopt;
+  return MakeProductOfRows(context.make, context.inputs[0], *blocks);
+}
+
 Replacement Identity(const IdentityContext& context) {
-  if (context.node.attributes.Bool("transpose_b")) return std::nullopt;
+  if (context.node.attributes.Bool("transpose_b")) return OfBlocks(context, context.inputs[1]);
   if (std::vector<Extent> dims = context.type(1).dims; dims.back() == Extent(1)) {
     std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
     QUERN_ASSIGN(const Value row, MakeReshaped(context.make, context.inputs[1], std::move(dims)));
@@ -144,6 +154,8 @@ Replacement Identity(const IdentityContext& context) {
   if (behind.op->name != std::string_view("Transpose")) return std::nullopt;
   const std::vector<int64_t>& perm = behind.attributes.Ints("perm");
   if (perm != LastExchanged(perm.size())) return std::nullopt;
+  QUERN_ASSIGN(const std::optional<Value> of_blocks, OfBlocks(context, behind.inputs[0]));
+  if (of_blocks) return of_blocks;
   return MakeProductOfRows(context.make, context.inputs[0], behind.inputs[0]);
 }
 

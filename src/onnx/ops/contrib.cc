@@ -88,6 +88,7 @@ constexpr Importer kRows[] = {
     {"EmbedLayerNormalization", EmbedLayerNorm, "", 7, kContrib},
     {"FastGelu", FastGelu, "", 1, kContrib},
     {"FusedMatMul", FusedMatMul, "", 2, kContrib},
+    {"GatherBlockQuantized", GatherBlockQuantized, "", 3, kContrib},
     {"Gelu", SameOp, "Gelu", 1, kContrib},
     {"GroupQueryAttention", GroupQueryAttention, "", 1, kContrib},
     {"MatMulNBits", MatMulNBits, "", 3, kContrib},

@@ -2,7 +2,10 @@
 
 #include "onnx/quantised.h"
 
+#include <algorithm>
+
 #include "ir/integer_product.h"
+#include "onnx/block_codes.h"
 #include "onnx/products.h"
 #include "onnx/table.h"
 
@@ -93,7 +96,32 @@ void QuantizeLinear(Call& c) {
   c.Return(c.Add("QuantizeLinear", operands, attributes));
 }
 
+// A matrix of the file in whole blocks of 32 along K, with scales of f32, [K, N] or, along the last axis, [N, K]: kept
+// in blocks, which products and gathers read as they are. Nothing for any other.
+std::optional<Value> AsBlocks(Call& c) {
+  const Data *const codes = c.item(0).data.get(), *const scales = c.item(1).data.get();
+  const int64_t block = c.Int("block_size", 0);
+  if (codes == nullptr || scales == nullptr || (codes->dtype != DType::kI8 && codes->dtype != DType::kU8) ||
+      codes->dims.size() != 2 || scales->dtype != DType::kF32 || block < 1 || block > 1 << 24 ||
+      (c.Has(2) && c.item(2).data == nullptr))
+    return std::nullopt;
+  const int64_t axis = c.Axis(c.Int("axis", 1), 2);
+  BlockCodes w = {codes->dims[axis], codes->dims[1 - axis], block, 4};
+  if (!c.ok() || !w.FitBlocks() || w.k == 0 || w.n == 0) return std::nullopt;
+  const int low = codes->dtype == DType::kI8 ? -8 : 0;
+  const bool is_small = std::ranges::all_of(codes->bytes, [&](uint8_t byte) {
+    const int code = codes->dtype == DType::kI8 ? static_cast<int8_t>(byte) : byte;
+    return code >= low && code < low + 16;
+  });
+  if (!is_small) w.bits = 8;
+  ReadBlockCodes(c, {.codes = 0, .scales = 1, .zeros = 2, .zero = 0, .turned = axis == 0}, w);
+  if (!c.ok()) return std::nullopt;
+  const Value numbers = c.Add("Dequantise", {BlocksOfFloats(c, c.item(0).name, w)});
+  return axis == 0 ? c.Transpose(numbers, {1, 0}) : numbers;
+}
+
 void DequantizeLinear(Call& c) {
+  if (const std::optional<Value> blocks = AsBlocks(c); blocks || !c.ok()) return c.Return(blocks.value_or(Value()));
   const Value x = c.x(0);
   const Value scale = c.x(1);
   if (IsFloat(c.dtype(x))) {

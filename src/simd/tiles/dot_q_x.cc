@@ -1,57 +1,85 @@
 // qk_dot_F_x for every F of quant_layout.h: y[r, j] += dot(row j of w, row r of x) with x in f32: weights are decoded,
-// nothing is quantised. For --exact runs; slower than the integer dots, as every code becomes a float.
+// nothing is quantised. For --exact runs, and formats that have no other; slower than the integer dots, as every code
+// becomes a float.
 #include "simd/tiles/quant_decode.h"
 #include "simd/tiles/quant_dot.h"
 
 namespace quern::simd {
 namespace {
 
-template <class Format, int M>
-HWY_NOINLINE void ExactRows(float* y, int64_t y_ld, const uint8_t* w, int64_t w_stride, const uint8_t* x,
-                            int64_t x_stride, int64_t n, int64_t k, int64_t ahead) {
-  constexpr int kBlocksALine = Format::kBytes < 64 ? 64 / Format::kBytes : 1;
+// M rows of activations by kStreams rows of weights from row j on: the second reads activations that are in the first
+// cache by then. A last row that is alone is read twice, and counts once.
+template <class Format, int M, int kStreams>
+HWY_NOINLINE void ExactRows(const DotCall& call, int64_t j) {
+  constexpr int kTogether = Format::kElements == 32 && kBytes == 64 ? 2 : 1;  // blocks
+  // Sums of one row by another, to hide the latency of the adds.
+  constexpr int kSums = M * kStreams >= 8 ? 1 : M * kStreams >= 4 || kRegisters < 32 ? 2 : 4;
   const DF32 d;
-  for (int64_t j = 0; j < n; ++j) {
-    const uint8_t* block = w + j * w_stride;
-    VF32 acc[M][2];  // two, to hide the latency of the adds
+  const int64_t ahead = AheadOf<kStreams>(call), rows = call.n - j < kStreams ? call.n - j : kStreams,
+                stride = rows == kStreams ? call.w_stride : 0;
+  VF32 sums[kStreams][M][kSums];
+  QUERN_UNROLL
+  for (int stream = 0; stream < kStreams; ++stream) {
     QUERN_UNROLL
-    for (int r = 0; r < M; ++r) acc[r][0] = acc[r][1] = hn::Zero(d);
-    const uint8_t* row = x;
-    for (int64_t b = 0; b < k / Format::kElements; ++b, block += Format::kBytes) {
-      if (b % kBlocksALine == 0) PrefetchAhead<Format::kBytes * kBlocksALine>(block, ahead);
-      const BlockHeader<Format> header(block);
+    for (int r = 0; r < M; ++r) {
       QUERN_UNROLL
-      for (int s = 0; s < Format::kElements / 32; ++s, row += 128) {
+      for (int i = 0; i < kSums; ++i) sums[stream][r][i] = hn::Zero(d);
+    }
+  }
+  const uint8_t *block = call.w + j * call.w_stride, *row = call.x;
+  const auto add = [&]<int kBlocks>() HWY_ATTR __attribute__((always_inline)) {
+    QUERN_UNROLL
+    for (int stream = 0; stream < kStreams; ++stream) {
+      QUERN_UNROLL
+      for (int s = 0; s < kBlocks * Format::kElements / 32; ++s) {
+        const uint8_t* const own = block + stream * stride + s * 32 / Format::kElements * Format::kBytes;
+        const BlockHeader<Format> header(own);
         VF32 values[kVectors32];
-        Decode32(header, block, s, values);
+        Decode32(header, own, s % (Format::kElements / 32), values);
         QUERN_UNROLL
         for (int v = 0; v < kVectors32; ++v) {
           QUERN_UNROLL
           for (int r = 0; r < M; ++r) {
-            const VF32 activations = hn::LoadU(d, reinterpret_cast<const float*>(row + r * x_stride) + v * kLanes);
-            acc[r][v % 2] = hn::MulAdd(values[v], activations, acc[r][v % 2]);
+            const auto* const from = reinterpret_cast<const float*>(row + r * call.x_stride) + s * 32 + v * kLanes;
+            VF32& sum = sums[stream][r][(s * kVectors32 + v) % kSums];
+            sum = hn::MulAdd(values[v], hn::LoadU(d, from), sum);
           }
         }
       }
     }
+    block += kBlocks * Format::kBytes;
+    row += kBlocks * Format::kElements * 4;
+  };
+  const int64_t blocks = call.k / Format::kElements;
+  for (int64_t b = 0; b + kTogether <= blocks; b += kTogether) {
     QUERN_UNROLL
-    for (int r = 0; r < M; ++r) y[r * y_ld + j] += SumLanes(hn::Add(acc[r][0], acc[r][1]));
+    for (int stream = 0; stream < kStreams; ++stream)
+      PrefetchAhead<Format::kBytes * kTogether>(block + stream * stride, ahead);
+    add.template operator()<kTogether>();
+  }
+  if (blocks % kTogether != 0) add.template operator()<1>();
+  QUERN_UNROLL
+  for (int stream = 0; stream < kStreams; ++stream) {
+    QUERN_UNROLL
+    for (int r = 0; r < M; ++r) {
+      VF32 sum = sums[stream][r][0];
+      QUERN_UNROLL
+      for (int i = 1; i < kSums; ++i) sum = hn::Add(sum, sums[stream][r][i]);
+      if (stream < rows) call.y[r * call.y_ld + j + stream] += SumLanes(sum);
+    }
   }
 }
 
 template <class Format>
 HWY_INLINE void ExactDot(float* y, int64_t y_ld, const void* w, int64_t w_stride, const void* x, int64_t x_stride,
                          int64_t m, int64_t n, int64_t k, int64_t ahead) {
-  const auto* rows = static_cast<const uint8_t*>(x);
-  while (m > 0) {
-    const int64_t take = m < 4 ? m : 4;
-    DispatchRows<4>(take, [&]<int M>() {
-      ExactRows<Format, M>(y, y_ld, static_cast<const uint8_t*>(w), w_stride, rows, x_stride, n, k, ahead);
-    });
-    m -= take;
-    y += take * y_ld;
-    rows += take * x_stride;
-  }
+  const DotCall call = {y, y_ld, static_cast<const uint8_t*>(w), w_stride, static_cast<const uint8_t*>(x), x_stride, n,
+                        k, ahead};
+  // Of blocks of 256, and by short vectors, there is too much code in a step for more.
+  constexpr int kStreams = Format::kElements == 32 && kBytes >= 32 ? 2 : 1;
+  ForDotRows<4>(call, m, [&]<int M>(const DotCall& part) {
+    for (int64_t j = 0; j < n; j += kStreams) ExactRows<Format, M, kStreams>(part, j);
+  });
 }
 
 }  // namespace
@@ -87,3 +115,7 @@ QUERN_TILE(qk_dot_iq3_xxs_x) QUERN_EXACT_DOT(IQ3_XXS);
 QUERN_TILE(qk_dot_iq3_s_x) QUERN_EXACT_DOT(IQ3_S);
 QUERN_TILE(qk_dot_iq1_s_x) QUERN_EXACT_DOT(IQ1_S);
 QUERN_TILE(qk_dot_iq1_m_x) QUERN_EXACT_DOT(IQ1_M);
+QUERN_TILE(qk_dot_n4_0_x) QUERN_EXACT_DOT(N4_0);
+QUERN_TILE(qk_dot_n4_1_x) QUERN_EXACT_DOT(N4_1);
+QUERN_TILE(qk_dot_n8_0_x) QUERN_EXACT_DOT(N8_0);
+QUERN_TILE(qk_dot_n8_1_x) QUERN_EXACT_DOT(N8_1);

@@ -51,6 +51,7 @@ HWY_INLINE float PowerOfByte(uint32_t byte) {
 template <class Format>
 HWY_INLINE float BlockScale(const uint8_t* block) {
   if constexpr (Format::kPower) return PowerOfByte(block[0]);
+  if constexpr (Format::kSingles) return LoadScalar<float>(block);
   return HalfToFloat(LoadScalar<uint16_t>(block));
 }
 

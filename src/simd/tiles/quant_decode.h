@@ -4,8 +4,9 @@
 //   VF32 values[kVectors32];
 //   Decode32(header, block, s, values);                  // elements 32 s .. 32 s + 31: code * scale + bias
 //
-// Bit for bit the values of src/kir/decode.h: code * scale is exact in f32 for every format, and so is the bias, so one
-// fused or unfused multiply-add rounds once, like the reference. (A zero may differ in sign.)
+// Bit for bit the values of src/kir/decode.h: code * scale is exact in f32 for every format but those with scales of
+// f32 (kSingles), and so is the bias, so one fused or unfused multiply-add rounds once, like the reference. (A zero may
+// differ in sign.)
 #pragma once
 
 #include "simd/tiles/quant_block32.h"
@@ -23,12 +24,12 @@ struct BlockHeader;
 
 // Of blocks of 32.
 template <class Format>
-  requires(Format::kActivation == 32)
+  requires(Format::kElements == 32)
 struct BlockHeader<Format> {
-  float scale, bias = 0;
+  float scale, added = 0;
   HWY_INLINE explicit BlockHeader(const uint8_t* block) : scale(BlockScale<Format>(block)) {
-    if constexpr (Format::kAdded) bias = HalfToFloat(LoadScalar<uint16_t>(block + 2));
-    if constexpr (!Format::kAdded && Format::kLevels == nullptr) bias = -Format::kOffset * scale;
+    if constexpr (Format::kAdded && !Format::kSingles) added = HalfToFloat(LoadScalar<uint16_t>(block + 2));
+    if constexpr (Format::kAdded && Format::kSingles) added = LoadScalar<float>(block + 4);
   }
 };
 
@@ -137,30 +138,61 @@ HWY_INLINE VF32 CodesAt(const Code* at, int v) {
   return hn::ConvertTo(DF32(), hn::PromoteTo(DI32(), hn::LoadU(hn::Rebind<Code, DI32>(), at + v * kLanes)));
 }
 
-HWY_INLINE void Decode32(const BlockHeader<Q8_0>& header, const uint8_t* block, int, VF32* values) {
-  const VF32 scale = hn::Set(DF32(), header.scale);
-  for (int v = 0; v < kVectors32; ++v) {
-    values[v] = hn::Mul(CodesAt(reinterpret_cast<const int8_t*>(block + 2), v), scale);
-  }
+// `codes` of a block of 32, less the format's zero or as levels, scaled.
+template <class Format>
+HWY_INLINE VF32 Scaled(const BlockHeader<Format>& header, VF32 codes) {
+  const VF32 scale = hn::Set(DF32(), header.scale), added = hn::Set(DF32(), header.added);
+  if constexpr (!Format::kAdded) return hn::Mul(codes, scale);
+  if constexpr (Format::kSingles) return hn::Add(hn::Mul(codes, scale), added);
+  return hn::MulAdd(codes, scale, added);
 }
 
+#if HWY_ARCH_X86 && HWY_MAX_BYTES == 64
+// What the 16 codes of four bits stand for before they are scaled, as f32.
 template <class Format>
-  requires(Format::kActivation == 32 && Format::kBytes != Q8_0::kBytes)
+struct FloatLevels {
+  alignas(64) float at[16];
+  constexpr FloatLevels() : at() {
+    for (int i = 0; i < 16; ++i) at[i] = Format::kLevels != nullptr ? Format::kLevels[i] : i - Format::kOffset;
+  }
+};
+
+// A block of 32 nibbles has 16 values: they are scaled once, and each code is looked up by the four low bits of a lane.
+template <class Format>
+HWY_INLINE void LookUp32(const BlockHeader<Format>& header, const uint8_t* block, VF32* values) {
+  static constexpr FloatLevels<Format> kLevels{};
+  const __m512 levels = Scaled(header, hn::Load(DF32(), kLevels.at)).raw;
+  const __m512i codes =
+      _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(block + Format::kNibbles)));
+  values[0].raw = _mm512_permutexvar_ps(codes, levels);
+  values[1].raw = _mm512_permutexvar_ps(_mm512_srli_epi32(codes, 4), levels);
+}
+constexpr bool kLooksUp = true;
+#else
+template <class Format>
+void LookUp32(const BlockHeader<Format>& header, const uint8_t* block, VF32* values);
+constexpr bool kLooksUp = false;
+#endif
+
+template <class Format>
+  requires(Format::kElements == 32)
 HWY_INLINE void Decode32(const BlockHeader<Format>& header, const uint8_t* block, int, VF32* values) {
-  const D16 d;
-  hn::Vec<D16> quants[2];
-  constexpr bool kSigned = Format::kLevels != nullptr;
-  BlockQuants<Format, kSigned>(d, block, quants);
-  const VF32 scale = hn::Set(DF32(), header.scale), bias = hn::Set(DF32(), header.bias);
-  if constexpr (kSigned) {
-    alignas(32) int8_t codes[32];
-    for (int i = 0; i < 2; ++i)
-      hn::Store(hn::BitCast(hn::FixedTag<int8_t, 16>(), quants[i]), hn::FixedTag<int8_t, 16>(), codes + 16 * i);
-    for (int v = 0; v < kVectors32; ++v) values[v] = hn::Mul(CodesAt(codes, v), scale);
+  if constexpr (Bytes<Format>) {
+    using Code = std::conditional_t<Format::kOffset == 0, uint8_t, int8_t>;
+    for (int v = 0; v < kVectors32; ++v)
+      values[v] = Scaled(header, CodesAt(reinterpret_cast<const Code*>(block + Format::kQuants), v));
+  } else if constexpr (kLooksUp && Format::kHigh == 0) {
+    LookUp32(header, block, values);
   } else {
-    alignas(32) uint8_t codes[32];
-    for (int i = 0; i < 2; ++i) hn::Store(quants[i], d, codes + 16 * i);
-    for (int v = 0; v < kVectors32; ++v) values[v] = hn::MulAdd(CodesAt(codes, v), scale, bias);
+    const D16 d;
+    hn::Vec<D16> quants[2];
+    BlockQuants<Format, Format::kLevels != nullptr>(d, block, quants);
+    alignas(32) int8_t codes[32];
+    for (int i = 0; i < 2; ++i) {
+      if constexpr (Format::kLevels == nullptr) quants[i] = hn::Sub(quants[i], hn::Set(d, Format::kOffset));
+      hn::Store(hn::BitCast(D16I(), quants[i]), D16I(), codes + 16 * i);
+    }
+    for (int v = 0; v < kVectors32; ++v) values[v] = Scaled(header, CodesAt(codes, v));
   }
 }
 

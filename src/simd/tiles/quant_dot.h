@@ -63,12 +63,12 @@ HWY_INLINE bool ByPanels(int64_t m, int64_t n, int64_t many) {
   return kLeast != 0 && m >= kLeast && n >= 16 && many == 0;
 }
 
-// Calls f.operator()<rows>(call) for groups of at most kDotRows of the m rows.
-template <class F>
+// Calls f.operator()<rows>(call) for groups of at most kMost of the m rows.
+template <int kMost = kDotRows, class F>
 HWY_INLINE void ForDotRows(DotCall call, int64_t m, const F& f) {
   while (m > 0) {
-    const int64_t take = m < kDotRows ? m : kDotRows;
-    DispatchRows<kDotRows>(take, [&]<int M>() { f.template operator()<M>(call); });
+    const int64_t take = m < kMost ? m : kMost;
+    DispatchRows<kMost>(take, [&]<int M>() { f.template operator()<M>(call); });
     m -= take;
     call.y += take * call.y_ld;
     call.x += take * call.x_stride;

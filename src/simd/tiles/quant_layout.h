@@ -14,16 +14,17 @@ namespace {
 // Where the fields of a block are, in bytes: kNibbles, kHigh, the bits above these. kPanelRows: from how many rows of
 // activations on AVX2 packs panels of it (quant_dot.h).
 //
-// Blocks of 32: d is at 0, a half, or with kPower a power of two; with kAdded a half behind it is added.
+// Blocks of 32: d is at 0, a half, or with kPower a power of two, with kSingles an f32; with kAdded another behind it
+// is added. kQuants: where codes are bytes.
 struct Block32 {
   static constexpr int kElements = 32, kGroup = 32, kActivation = 32, kHigh = 0, kPanelRows = 2;
-  static constexpr bool kHasMins = false, kAdded = false, kPower = false, kGrid = false;
+  static constexpr bool kHasMins = false, kAdded = false, kPower = false, kSingles = false, kGrid = false;
   static constexpr const int8_t* kLevels = nullptr;
 };
 inline constexpr int8_t kLevelsIQ4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 inline constexpr int8_t kLevelsE2M1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 struct Q8_0 : Block32 {
-  static constexpr int kBytes = 34, kCodes = 256, kOffset = 128, kPanelRows = 4;
+  static constexpr int kBytes = 34, kCodes = 256, kOffset = 128, kQuants = 2, kPanelRows = 4;
 };
 struct Q4_0 : Block32 {
   static constexpr int kBytes = 18, kCodes = 16, kOffset = 8, kNibbles = 2;
@@ -47,6 +48,25 @@ struct MXFP4 : Block32 {
   static constexpr int kBytes = 17, kCodes = 32, kOffset = 16, kNibbles = 1;
   static constexpr bool kPower = true;
   static constexpr const int8_t* kLevels = kLevelsE2M1;
+};
+
+// With f32 activations alone: no products of bytes, no panels of codes.
+struct Single32 : Block32 {
+  static constexpr bool kSingles = true;
+};
+struct N4_0 : Single32 {
+  static constexpr int kBytes = 20, kCodes = 16, kOffset = 8, kNibbles = 4;
+};
+struct N4_1 : Single32 {
+  static constexpr int kBytes = 24, kCodes = 16, kOffset = 0, kNibbles = 8;
+  static constexpr bool kAdded = true;
+};
+struct N8_0 : Single32 {
+  static constexpr int kBytes = 36, kCodes = 256, kOffset = 128, kQuants = 4;
+};
+struct N8_1 : Single32 {
+  static constexpr int kBytes = 40, kCodes = 256, kOffset = 0, kQuants = 8;
+  static constexpr bool kAdded = true;
 };
 
 // K-quants: blocks of 256. kHasMins: each group has a minimum that is taken away from code * scale. Fields besides: kD

@@ -9,6 +9,7 @@ import io
 import sys
 import tarfile
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -562,6 +563,67 @@ def packed_weights():
     packed("4_bits_int8_tiny", x, 7, 32, 4, False, level=4, scale=near * np.float32(2.0**-24))
 
 
+def blocks_of_codes():
+    """MatMulNBits beside floats: many rows and columns, a batch, scales of longer blocks, zero points that are floats,
+    halves; rows of tables by GatherBlockQuantized, packed, of 4 bits a byte and of 8; and of another axis."""
+    def product(name, x, n, block, bits, zeros=None, bias=False):
+        k = x.shape[-1]
+        blocks = -(-k // block)
+        operands = [x, integers(n, blocks, block * bits // 8, high=256, dtype=np.uint8),
+                    f32(n * blocks, low=0.01).astype(x.dtype), None, None]
+        if zeros == "bytes":
+            operands[3] = integers(n * ((blocks * bits + 7) // 8), high=256, dtype=np.uint8)
+        elif zeros == "floats":
+            operands[3] = f32(n * blocks, low=4, high=11).astype(x.dtype)
+        operands += [f32(n).astype(x.dtype)] if bias else []
+        given = [i for i in range(1, len(operands)) if operands[i] is not None]
+        case(f"ms_codes_{name}", "MatMulNBits", operands, domain=MS, K=k, N=n, bits=bits, block_size=block,
+             constants=given)
+
+    product("rows", f32(19, 96), 37, 32, 4)
+    product("rows_zeros", f32(19, 96), 37, 32, 4, "bytes")
+    product("wide", f32(1, 256), 37, 128, 4, "bytes")
+    product("batch", f32(2, 3, 128), 17, 64, 4, "floats", bias=True)
+    product("halves", f32(3, 96).astype(np.float16), 17, 32, 4)
+    product("short", f32(3, 16), 5, 32, 4, "bytes")
+    product("rows_8", f32(17, 64), 37, 64, 8)
+    product("rows_8_zeros", f32(17, 64), 37, 32, 8, "bytes")
+
+    def table(name, data, scales, zeros=None, at=integers(2, 3, high=7), **attributes):
+        operands = [data, at, scales] + ([] if zeros is None else [zeros])
+        case(f"ms_table_{name}", "GatherBlockQuantized", operands, domain=MS, constants=[0, *range(2, len(operands))],
+             **attributes)
+
+    def dequantised(name, w, scales, zeros, axis, reader, x):
+        names = ["w", "scales"] + ([] if zeros is None else ["zeros"])
+        values = {"x": x, "w": w, "scales": scales} | ({} if zeros is None else {"zeros": zeros})
+        graph([node("DequantizeLinear", names, ["w_floats"], axis=axis, block_size=32), reader], f"blocks_{name}",
+              values, ["y"], 21, set(names))
+
+    by_columns, x = node("MatMul", ["x", "w_floats"], ["y"]), f32(2, 5, 96)
+    dequantised("i4", integers(96, 37, low=-8, dtype=ml_dtypes.int4), f32(3, 37), None, 0, by_columns, x)
+    dequantised("u4", integers(96, 37, high=16, dtype=ml_dtypes.uint4), f32(3, 37),
+                integers(3, 37, high=16, dtype=ml_dtypes.uint4), 0, by_columns, x)
+    dequantised("i8", integers(96, 37, low=-128, high=128, dtype=np.int8), f32(3, 37),
+                integers(3, 37, low=-128, high=128, dtype=np.int8), 0, by_columns, x)
+    dequantised("rows", integers(7, 96, high=16, dtype=ml_dtypes.uint4), f32(7, 3), None, 1,
+                node("Gemm", ["x", "w_floats"], ["y"], transB=1, alpha=0.5), f32(3, 96))
+    dequantised("table", integers(7, 96, low=-8, dtype=ml_dtypes.int4), f32(7, 3), None, -1,
+                node("Gather", ["w_floats", "x"], ["y"]), integers(2, 3, high=7))
+
+    packed, scales = integers(7, 48, high=256, dtype=np.uint8), f32(7, 3, low=0.01)
+    table("packed", packed, scales, bits=4, block_size=32)
+    table("packed_zeros", packed, scales, integers(7, 2, high=256, dtype=np.uint8), bits=4, block_size=32)
+    table("short", packed[:, :16], scales[:, :1], at=np.array(5), bits=4, block_size=128)
+    table("bytes", integers(7, 64, high=256, dtype=np.uint8), scales[:, :2], bits=8, block_size=32)
+    table("i4", integers(7, 96, low=-8, dtype=ml_dtypes.int4), scales, bits=4, block_size=32)
+    table("u4", integers(7, 96, high=16, dtype=ml_dtypes.uint4), scales, bits=4, block_size=32)
+    table("u4_zeros", integers(7, 48, high=16, dtype=ml_dtypes.uint4), scales,
+          integers(7, 3, high=16, dtype=ml_dtypes.uint4), bits=4, block_size=16)
+    table("columns", integers(64, 7, low=-8, dtype=ml_dtypes.int4), f32(2, 7), bits=4, block_size=32, gather_axis=1,
+          quantize_axis=0)
+
+
 def convolutions_of_bytes():
     """QLinearConv and ConvInteger: zero points of both sides, padding with the zero point of x, strides, groups, a
     channel by itself, one and three dimensions; three in a row with a residual; and zero points that the run brings."""
@@ -636,7 +698,8 @@ def convolutions_of_bytes():
 
 
 for make in (elementwise, shapes, gathers, reductions, products, norms, images, quantised, recurrent, control,
-             contributed, found, edges, version_23, found_in_bodies, packed_weights, convolutions_of_bytes):
+             contributed, found, edges, version_23, found_in_bodies, packed_weights, convolutions_of_bytes,
+             blocks_of_codes):
     make()
 with tarfile.open(sys.argv[1], "w:xz") as archive:
     def add(path, data):

@@ -1,10 +1,12 @@
-// What GGUF files say of sampling: numbers that make sense, and why others are not taken.
+// What GGUF files and folders say of sampling: numbers that make sense, and why others are not taken.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 
 #include "quern/quern.h"
 #include "support/gguf_bytes.h"
+#include "support/temp_folder.h"
 #include "support/temporary_file.h"
 
 namespace quern {
@@ -67,6 +69,33 @@ TEST(SamplingDefaults, SayWhatMakesNoSense) {
           "general.sampling.sequence: the order of steps is Quern's"}));
   const Result<SamplingDefaults> none = SamplingDefaultsOf("/nowhere/model.gguf");
   EXPECT_EQ(none.code(), ErrorCode::kResource);
+}
+
+SamplingDefaults DefaultsOfFolder(const std::string& config) {
+  const testing::TempFolder folder;
+  std::ofstream(folder.path() + "/generation_config.json") << config;
+  const Result<SamplingDefaults> defaults = SamplingDefaultsOf(folder.path());
+  EXPECT_TRUE(defaults.ok()) << defaults.error();
+  return defaults.ok() ? *defaults : SamplingDefaults();
+}
+
+TEST(SamplingDefaults, AreThoseOfTheFolder) {
+  EXPECT_TRUE(NumbersOf(DefaultsOfFolder("{}")).empty());
+  const Numbers want = {{"temperature", 0.75}, {"top_k", 20}, {"top_p", 0.5}, {"repeat_penalty", 1.25}};
+  const std::string numbers = R"("temperature": 0.75, "top_k": 20, "top_p": 0.5, "repetition_penalty": 1.25)";
+  EXPECT_EQ(NumbersOf(DefaultsOfFolder("{" + numbers + "}")), want);
+  EXPECT_EQ(
+      NumbersOf(DefaultsOfFolder(R"({"do_sample": true, "eos_token_id": [1, 2], "min_p": null, )" + numbers + "}")),
+      want);
+  EXPECT_EQ(NumbersOf(DefaultsOfFolder(R"({"do_sample": false, )" + numbers + "}")), (Numbers{{"temperature", 0}}));
+  const SamplingDefaults wrong = DefaultsOfFolder(R"({"temperature": "hot", "top_k": 1.5, "top_p": 2})");
+  EXPECT_TRUE(wrong.numbers.empty());
+  EXPECT_EQ(wrong.ignored, (std::vector<std::string>{"temperature of generation_config.json is not a number from 0 on",
+                                                     "top_k of generation_config.json is not a whole number from 0 on",
+                                                     "top_p of generation_config.json is not a number in (0, 1]"}));
+  const testing::TempFolder damaged;
+  std::ofstream(damaged.path() + "/generation_config.json") << "{";
+  EXPECT_EQ(SamplingDefaultsOf(damaged.path()).code(), ErrorCode::kInvalid);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ TEST(BlockFormats, SayWhatTheyMust) {
     const BlockFormat& format = FormatOf(dtype);
     SCOPED_TRACE(format.name);
     EXPECT_TRUE(names.insert(format.name).second);
-    EXPECT_TRUE(types.insert(format.gguf_type).second);
+    EXPECT_EQ(format.gguf_type.has_value(), format.gguf_name != nullptr);
+    if (format.gguf_type) EXPECT_TRUE(types.insert(*format.gguf_type).second);
     EXPECT_EQ(format.elements % format.group, 0);
     EXPECT_TRUE(format.elements == 32 || format.elements == 256);  // what runs of lanes and rows of tensors count on
     if (std::string_view(format.d).starts_with("f")) EXPECT_EQ(format.bytes % 2, 0);  // halves are read where they lie

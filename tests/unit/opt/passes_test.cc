@@ -167,6 +167,71 @@ TEST(Simplify, TransposedRightSide) {
 )");
 }
 
+// All rows of a table by their numbers are what blocks hold: products and gathers read those.
+TEST(Simplify, BlocksReadAsNumbers) {
+  const std::string begin = R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 64]
+  %1 = Param() {name = "w"} : n4_1[7, 64]
+)";
+  const std::string rows = R"(  %2 = Iota() {axis = 0, dtype = i64, shape = <7>} : i64[7]
+  %3 = Gather(%1, %2) {axis = 0} : f32[7, 64]
+)";
+  const std::string product = begin + R"(  %2 = MatMul(%0, %1) {transpose_b = true} : f32[5, 7]
+  return %2
+}
+)";
+  EXPECT_EQ(After(Simplify, begin + rows + R"(  %4 = MatMul(%0, %3) {transpose_b = true} : f32[5, 7]
+  return %4
+}
+)"),
+            product);
+  EXPECT_EQ(After(Simplify, begin + rows + R"(  %4 = Transpose(%3) {perm = [1, 0]} : f32[64, 7]
+  %5 = MatMul(%0, %4) {transpose_b = false} : f32[5, 7]
+  return %5
+}
+)"),
+            product);
+  EXPECT_EQ(After(Simplify, R"(graph g {
+  %0 = Input() {name = "ids"} : i32[3]
+  %1 = Param() {name = "w"} : n4_1[7, 64]
+)" + rows + R"(  %4 = Gather(%3, %0) {axis = 0} : f32[3, 64]
+  return %4
+}
+)"),
+            R"(graph g {
+  %0 = Input() {name = "ids"} : i32[3]
+  %1 = Param() {name = "w"} : n4_1[7, 64]
+  %2 = Gather(%1, %0) {axis = 0} : f32[3, 64]
+  return %2
+}
+)");
+  // Not all of them; another axis; and of a format whose products would take bytes of x.
+  const std::string six = R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 64]
+  %1 = Param() {name = "w"} : n4_1[7, 64]
+  %2 = Iota() {axis = 0, dtype = i64, shape = <6>} : i64[6]
+  %3 = Gather(%1, %2) {axis = 0} : f32[6, 64]
+  %4 = MatMul(%0, %3) {transpose_b = true} : f32[5, 6]
+  return %4
+}
+)";
+  ExpectUnchanged(Simplify, six);
+  ExpectUnchanged(Simplify, begin + rows + R"(  %4 = Iota() {axis = 0, dtype = i64, shape = <3>} : i64[3]
+  %5 = Gather(%3, %4) {axis = 1} : f32[7, 3]
+  return %5
+}
+)");
+  ExpectUnchanged(Simplify, R"(graph g {
+  %0 = Input() {name = "x"} : f32[5, 64]
+  %1 = Param() {name = "w"} : q4_0[7, 64]
+  %2 = Iota() {axis = 0, dtype = i64, shape = <7>} : i64[7]
+  %3 = Gather(%1, %2) {axis = 0} : f32[7, 64]
+  %4 = MatMul(%0, %3) {transpose_b = true} : f32[5, 7]
+  return %4
+}
+)");
+}
+
 TEST(FoldConstants, ChainsButNotParams) {
   EXPECT_EQ(After(FoldConstants, R"(graph g {
   %0 = Constant() hex 0000404000008040 : f32[2]

@@ -26,9 +26,14 @@ TEST(QuantLayoutTest, PlanarRows) {
 }
 
 template <class Format>
-void ComparePanel(DType dtype) {
+void CompareBlock(DType dtype) {
   EXPECT_EQ(Format::kElements, Row(dtype).block_elements) << Name(dtype);
   EXPECT_EQ(Format::kBytes, Row(dtype).block_bytes) << Name(dtype);
+}
+
+template <class Format>
+void ComparePanel(DType dtype) {
+  CompareBlock<Format>(dtype);
   EXPECT_EQ(Format::kGroup, kir::PanelGroup(dtype)) << Name(dtype);
   EXPECT_EQ(Format::kLevels != nullptr, !FormatOf(dtype).levels.empty()) << Name(dtype);
   for (size_t l = 0; l < FormatOf(dtype).levels.size(); ++l) EXPECT_EQ(Format::kLevels[l], FormatOf(dtype).levels[l]);
@@ -40,6 +45,13 @@ void ComparePanel(DType dtype) {
     EXPECT_EQ(at.mins, want.mins) << Name(dtype) << " " << k;
     if (kir::HasMinimums(dtype) || kir::HasAdded(dtype)) EXPECT_EQ(at.supers, want.supers) << k;
   }
+}
+
+TEST(QuantLayoutTest, BlocksWithoutPanels) {
+  CompareBlock<N4_0>(DType::kN4_0);
+  CompareBlock<N4_1>(DType::kN4_1);
+  CompareBlock<N8_0>(DType::kN8_0);
+  CompareBlock<N8_1>(DType::kN8_1);
 }
 
 TEST(QuantLayoutTest, Panels) {
