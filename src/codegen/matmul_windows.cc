@@ -27,6 +27,7 @@
 #include "codegen/computed_side.h"
 #include "codegen/loops.h"
 #include "codegen/matmul_kernels.h"
+#include "family/work.h"
 #include "ir/window.h"
 
 namespace quern::codegen {
@@ -79,7 +80,7 @@ StatusOr<std::set<int>> GatherWindows(const RegionView& view, MatmulPlan::Tiles&
     const ir::Node& node = view.node(n);
     const bool widens =
         ir::IsCast(node) && ScalarBytes(view.type(node.inputs[0]).dtype) <= ScalarBytes(node.results[0].dtype);
-    if (node.op->kind != ir::OpKind::kIndex && !widens)
+    if ((node.op->kind != ir::OpKind::kIndex && !widens) || family::LooksUp(view, node))
       return No("%s would be computed for every window", view.Describe(n));
     for (const ir::Value& input : view.node(n).inputs) {
       if (IsBlock(view.type(input).dtype)) return No("%s decodes whole rows by itself", view.Describe(n));

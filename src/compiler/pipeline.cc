@@ -89,6 +89,8 @@ constexpr Step kPrepare[] = {
     {"expand_composites", "fused ops are names; code generation sees primitives",
      [](Work& w) { return opt::ExpandComposites(w.graph); }},
     {"simplify", "identities that expansion and builders leave behind", [](Work& w) { return opt::Simplify(w.graph); }},
+    {"byte_tables", "functions of a byte are looked up where they have an exp or its like",
+     [](Work& w) { return w.options.facts.blocks ? w.graph : opt::ByteTables(w.graph); }},
     {"fold_constants", "what depends on constants alone is data", [](Work& w) { return opt::FoldConstants(w.graph); }},
     {"hoist_weights", "products read rows of K or panels: weights are put so once per binding",
      [](Work& w) {

@@ -1,6 +1,7 @@
 // What a model file says of how to draw from its model: the keys general.sampling.* of GGUF, which llama.cpp reads, and
 // the generation_config.json of a folder.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -64,11 +65,9 @@ SamplingDefaults DefaultsIn(const hugging_face::Json& config) {
     const bool is_temperature = name == "temperature";
     if (is_greedy ? !is_temperature : given == nullptr) continue;  // which has no use for the others
     const auto number = std::ranges::find(SamplingNumbers(), name, &SamplingNumber::name);
-    const std::optional<double> value = is_greedy            ? 0
-                                        : given->is_number() ? std::optional(given->get<double>())
-                                                             : std::nullopt;
-    if (value && number->range.Holds(*value))
-      defaults.numbers.push_back({&*number, *value});
+    const double value = is_greedy ? 0 : given->is_number() ? given->get<double>() : std::nan("");
+    if (number->range.Holds(value) && (!number->range.whole || value == std::trunc(value)))
+      defaults.numbers.push_back({&*number, value});
     else
       defaults.ignored.push_back(absl::StrCat(key, " of generation_config.json is not ", number->range.Text()));
   }

@@ -16,9 +16,9 @@ void AddOnce(std::vector<Extent>& list, const Extent& extent) {
 }
 
 // Whether where an element of the node's result comes from is more than a step along its operand: pieces have to be
-// told apart, an index be divided, or memory be read across.
+// told apart, an index be divided or computed, or memory be read across.
 bool IsSearch(const RegionView& view, const ir::Node& node) {
-  if (node.op->pieces != nullptr) return true;
+  if (node.op->pieces != nullptr || LooksUp(view, node)) return true;
   if (ir::IsRepeat(node)) return view.type(node.inputs[0]).elements() != Extent(1);
   const std::vector<int64_t>* perm = ir::PermutationOf(node);
   return perm != nullptr && perm->back() + 1 != static_cast<int64_t>(perm->size());
@@ -43,6 +43,11 @@ Status NoWindowsOfSearches(const RegionView& view) {
 }
 
 }  // namespace
+
+bool LooksUp(const RegionView& view, const ir::Node& node) {
+  return node.op->kind == OpKind::kIndex && node.inputs.size() == 2 && view.type(node.inputs[0]).rank() == 1 &&
+         view.type(node.inputs[1]).rank() > 1;
+}
 
 Status NoWorkTwice(const RegionView& view, const std::vector<bool>& named, bool own_operands) {
   QUERN_RETURN_IF_ERROR(NoWindowsOfSearches(view));

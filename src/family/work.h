@@ -14,4 +14,7 @@ namespace quern::family {
 // on; `own_operands`: the family computes operands of roots itself, and has its own rule for that.
 Status NoWorkTwice(const RegionView& view, const std::vector<bool>& named, bool own_operands = false);
 
+// Whether the node has elements of a table, operand 0, by their numbers, operand 1.
+bool LooksUp(const RegionView& view, const ir::Node& node);
+
 }  // namespace quern::family

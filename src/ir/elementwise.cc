@@ -5,7 +5,10 @@
 
 #include "base/check.h"
 #include "ir/shape.h"
+#include "ir/spelled_out.h"
 #include "kir/build.h"
+#include "kir/operators.h"
+#include "kir/walk.h"
 
 namespace quern::ir {
 namespace {
@@ -125,6 +128,24 @@ kir::ExprRef BroadcastOperand(MapContext& context, int operand) {
     at.push_back(stretched ? kir::build::Int(0) : index[index.size() - dims.size() + d]);
   }
   return context.Operand(operand, std::move(at));
+}
+
+bool CallsMath(const Node& node) {
+  if (node.op->map != MapElementwise) return false;
+  const ElementwiseSpec& spec = SpecOf(node);
+  if (!Accepts(spec.domain, DType::kF32)) return false;
+  std::vector<kir::ExprRef> args;
+  for (int i = 0; i < spec.arity; ++i) {
+    const bool is_condition = i == 0 && spec.first_is_condition;
+    args.push_back(kir::build::Ref(kOperandNames[i], is_condition ? DType::kBool : DType::kF32));
+  }
+  bool calls = false;
+  kir::ForEachExpr(spec.body != nullptr ? spec.body(args) : spec.body_by(node.attributes, args[0]),
+                   [&](const kir::ExprRef& expr) {
+                     const auto* const apply = std::get_if<kir::Apply>(&expr->node);
+                     calls = calls || (apply != nullptr && kir::Row(apply->op).math);
+                   });
+  return calls;
 }
 
 const OpDef* Elementwise(const ElementwiseSpec& spec) {

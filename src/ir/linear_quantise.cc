@@ -85,6 +85,17 @@ double QuotientIn(DType dtype, double x, double scale) {
   return dtype == DType::kF64 ? x / scale : static_cast<double>(static_cast<float>(x) / static_cast<float>(scale));
 }
 
+StatusOr<Value> MakeAllBytes(const MakeNode& make, DType dtype) {
+  QUERN_ASSIGN(const Value numbers,
+               make("Iota", {}, {{"shape", std::vector<Extent>{Extent(256)}}, {"dtype", DType::kI32}}));
+  return make("Cast", {numbers}, {{"to", dtype}});  // of i8 those above 127 wrap
+}
+
+StatusOr<Value> MakeLookedUp(const MakeNode& make, Value table, Value bytes) {
+  QUERN_ASSIGN(const Value places, make("Cast", {bytes}, {{"to", DType::kI32}}));
+  return MakePicked(make, table, places);  // a negative one counts from the end
+}
+
 StatusOr<Value> MakeQuantized(const MakeNode& make, Value x, const LinearForm& form) {
   std::vector<Value> operands = {x, form.scale};
   if (form.zero) operands.push_back(*form.zero);

@@ -45,6 +45,10 @@ StatusOr<Value> MakeQuantized(const MakeNode& make, Value x, const LinearForm& f
 StatusOr<Value> MakeDequantized(const MakeNode& make, Value bytes, const LinearForm& form);
 // The form that a QuantizeLinear or DequantizeLinear without blocks has; nothing of any other node.
 std::optional<LinearForm> LinearFormOf(const Graph& graph, const Node& node);
+// The 256 bytes of a dtype in the order of their bits.
+StatusOr<Value> MakeAllBytes(const MakeNode& make, DType dtype);
+// What a table, [256] in that order, has for each of `bytes`.
+StatusOr<Value> MakeLookedUp(const MakeNode& make, Value table, Value bytes);
 // max |x| / most over all of x, f32, or for each index along `axis`; 1 where that is 0.
 Value SymmetricScale(Expansion& e, Value x, std::optional<int64_t> axis, int64_t most);
 // The larger of bytes and a number of their dtype, and the smaller.

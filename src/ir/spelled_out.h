@@ -26,6 +26,9 @@ std::optional<SpelledSoftmax> AsSoftmax(const Graph& graph, const Node& node);
 // The halves that the node gives as floats of 32 bits, each the same number.
 std::optional<Value> AsWidened(const Graph& graph, const Node& node);
 
+// Whether each element takes a function such as exp, some tens of instructions.
+bool CallsMath(const Node& node);
+
 // a + b; condition ? a : b; tanh x; x repeated where its extents are 1.
 bool IsSum(const Node& node);
 bool IsChoice(const Node& node);

@@ -38,6 +38,9 @@ StatusOr<ir::Graph> PropagateQdq(const ir::Graph& graph);
 // Products of what DequantizeLinear makes of bytes are sums of integers.
 StatusOr<ir::Graph> IntegerProducts(const ir::Graph& graph);
 
+// Functions of a byte that are a byte again, with an exp or its like in between, are tables. Of primitives.
+StatusOr<ir::Graph> ByteTables(const ir::Graph& graph);
+
 struct LayoutOptions {
   bool always = false;  // one convolution or pool by itself too: to compare with
 };

@@ -356,6 +356,41 @@ TEST(Quantised, BytesAreThoseOfADivision) {
   }
 }
 
+// Every byte, of either sign, through x sigmoid(x) to a byte again: looked up in a table.
+TEST(Quantised, FunctionsOfEveryByte) {
+  constexpr int64_t kRows = 7, kColumns = 259;  // every byte, many times
+  constexpr float kScale = 0.0625f, kTo = 0.03125f;
+  for (const bool is_signed : {false, true}) {
+    const int zero = is_signed ? -5 : 131, to = is_signed ? -100 : 9, low = is_signed ? -128 : 0;
+    std::vector<uint8_t> x(kRows * kColumns);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint8_t>(i * 37);
+    Graph g("table");
+    const std::string type = is_signed ? "i8" : "u8";
+    const Value in = g.Input("x", absl::StrFormat("%s[%d, %d]", type, kRows, kColumns));
+    const auto byte = [&](int value) {
+      const auto bits = static_cast<uint8_t>(value);
+      return g.Constant(type + "[]", std::as_bytes(std::span(&bits, 1)));
+    };
+    const auto number = [&](const float& value) { return g.Constant("f32[]", std::as_bytes(std::span(&value, 1))); };
+    const Value silu = g.Op("Silu", {g.Op("DequantizeLinear", {in, number(kScale), byte(zero)})});
+    const Value y = g.Op("QuantizeLinear", {silu, number(kTo), byte(to)});
+    g.Output("y", g.Op("Cast", {y}, {{"to", "i32"}}));
+    Result<Program> program = g.Compile({.cache = "off"});
+    ASSERT_TRUE(program.ok()) << program.error();
+    std::vector<int32_t> bytes(x.size());
+    const std::span<const int8_t> with_sign(reinterpret_cast<const int8_t*>(x.data()), x.size());
+    const ConstTensor given = is_signed ? In("x", with_sign, {kRows, kColumns}) : In("x", x, {kRows, kColumns});
+    const Result<void> ran = program->Run({given}, {Out("y", bytes, {kRows, kColumns})});
+    ASSERT_TRUE(ran.ok()) << ran.error();
+    for (size_t i = 0; i < x.size(); ++i) {
+      const int code = is_signed ? static_cast<int8_t>(x[i]) : x[i];
+      const double real = (code - zero) * kScale, value = real / (1 + std::exp(-real)) / kTo;
+      if (std::fabs(std::fabs(value - std::floor(value)) - 0.5) < 1e-4) continue;  // a tie within rounding
+      EXPECT_EQ(bytes[i], std::clamp(static_cast<int>(std::nearbyint(value)) + to, low, low + 255)) << code;
+    }
+  }
+}
+
 // Bytes that stand for other floats to those who read them than to those who made them.
 TEST(Quantised, FloatsOfBytesWithAnotherZero) {
   Graph g("bytes");

@@ -2,6 +2,7 @@
 #include "kir/decode.h"
 
 #include <bit>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -169,6 +170,35 @@ TEST(DecodeTest, PlanarKeepsEveryValue) {
       ASSERT_EQ(BitsOf(DecodePlanar(format, planar.data(), k, j)), BitsOf(DecodeElement(format, bytes.data(), j)))
           << Name(format) << " element " << j;
     }
+  }
+}
+
+// Blocks of ONNX models: a scale that is f32 and no half, and one more f32 that is added.
+TEST(DecodeTest, FloatsBesideCodes) {
+  const auto decoded = [](DType format, std::vector<float> floats, const std::vector<uint8_t>& codes) {
+    std::vector<uint8_t> block(floats.size() * sizeof(float));
+    std::memcpy(block.data(), floats.data(), block.size());
+    block.insert(block.end(), codes.begin(), codes.end());
+    EXPECT_EQ(static_cast<int64_t>(block.size()), RowBytes(format, 32)) << Name(format);
+    std::vector<float> values(32);
+    DecodeRow(format, block.data(), 32, values.data());
+    return values;
+  };
+  constexpr float kScale = 0.100000001f, kAdded = -1.3f;
+  std::vector<uint8_t> nibbles(16), bytes(32);
+  for (int i = 0; i < 16; ++i) nibbles[i] = static_cast<uint8_t>(i | (15 - i) << 4);
+  for (int i = 0; i < 32; ++i) bytes[i] = static_cast<uint8_t>(i * 8 + 7);
+  const std::vector<float> n4_0 = decoded(DType::kN4_0, {kScale}, nibbles),
+                           n4_1 = decoded(DType::kN4_1, {kScale, kAdded}, nibbles),
+                           n8_0 = decoded(DType::kN8_0, {kScale}, bytes),
+                           n8_1 = decoded(DType::kN8_1, {kScale, kAdded}, bytes);
+  for (int i = 0; i < 32; ++i) {
+    const int nibble = i < 16 ? i : 31 - i, byte = i * 8 + 7;
+    EXPECT_EQ(n4_0[i], kScale * static_cast<float>(nibble - 8)) << i;
+    const float scaled_nibble = kScale * static_cast<float>(nibble), scaled_byte = kScale * static_cast<float>(byte);
+    EXPECT_EQ(n4_1[i], scaled_nibble + kAdded) << i;
+    EXPECT_EQ(n8_0[i], kScale * static_cast<float>(static_cast<int8_t>(byte))) << i;
+    EXPECT_EQ(n8_1[i], scaled_byte + kAdded) << i;
   }
 }
 

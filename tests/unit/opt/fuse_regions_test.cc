@@ -200,6 +200,22 @@ TEST(FuseRegions, WindowsDoNotSlideOverWhatIsJoinedOrRepeated) {
   }
 }
 
+// Nor is an element looked up for every window that has it.
+TEST(FuseRegions, LookedUpOnceBeforeWindows) {
+  for (const std::string windows : {R"(Conv(%4, %2) {pads = [1, 1, 1, 1]} : f32[2, 37, 14, 11])",
+                                    R"(Pool(%4) {kind = "max", kernel = [3, 3]} : f32[2, 8, 12, 9])"}) {
+    const std::string text = R"(graph g {
+  %0 = Input() {name = "x"} : u8[2, 8, 14, 11]
+  %1 = Param() {name = "table"} : f32[256]
+  %2 = Param() {name = "w"} : f32[37, 8, 3, 3]
+  %3 = Cast(%0) {to = i32} : i32[2, 8, 14, 11]
+  %4 = Gather(%1, %3) {axis = 0} : f32[2, 8, 14, 11]
+  %5 = )";
+    EXPECT_THAT(Regions(Fused(Prepared(Parsed(absl::StrCat(text, windows, "\n  return %5\n}"))))),
+                ::testing::Contains("map: Cast Gather -> 1"));
+  }
+}
+
 // No Window is memory, whoever else reads the image: a residual, another convolution, a pool.
 TEST(FuseRegions, WindowsAreReadOnTheWay) {
   for (const int groups : {1, 8}) {
