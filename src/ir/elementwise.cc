@@ -8,7 +8,6 @@
 #include "ir/spelled_out.h"
 #include "kir/build.h"
 #include "kir/operators.h"
-#include "kir/walk.h"
 
 namespace quern::ir {
 namespace {
@@ -130,6 +129,17 @@ kir::ExprRef BroadcastOperand(MapContext& context, int operand) {
   return context.Operand(operand, std::move(at));
 }
 
+namespace {
+
+bool CallsMath(const kir::ExprRef& expr) {
+  if (const auto* const cast = std::get_if<kir::Cast>(&expr->node)) return CallsMath(cast->value);
+  const auto* const apply = std::get_if<kir::Apply>(&expr->node);
+  return apply != nullptr &&
+         (kir::Row(apply->op).math || std::ranges::any_of(apply->args, [](const auto& arg) { return CallsMath(arg); }));
+}
+
+}  // namespace
+
 bool CallsMath(const Node& node) {
   if (node.op->map != MapElementwise) return false;
   const ElementwiseSpec& spec = SpecOf(node);
@@ -139,13 +149,7 @@ bool CallsMath(const Node& node) {
     const bool is_condition = i == 0 && spec.first_is_condition;
     args.push_back(kir::build::Ref(kOperandNames[i], is_condition ? DType::kBool : DType::kF32));
   }
-  bool calls = false;
-  kir::ForEachExpr(spec.body != nullptr ? spec.body(args) : spec.body_by(node.attributes, args[0]),
-                   [&](const kir::ExprRef& expr) {
-                     const auto* const apply = std::get_if<kir::Apply>(&expr->node);
-                     calls = calls || (apply != nullptr && kir::Row(apply->op).math);
-                   });
-  return calls;
+  return CallsMath(spec.body != nullptr ? spec.body(args) : spec.body_by(node.attributes, args[0]));
 }
 
 const OpDef* Elementwise(const ElementwiseSpec& spec) {
