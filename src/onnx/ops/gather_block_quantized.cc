@@ -34,6 +34,8 @@ void GatherBlockQuantized(Call& c) {
       is_plain && bits == 4 && table->dtype == DType::kU8 && CeilDiv(bytes * 2, block) == scales->dims[1];
   BlockCodes w = {is_packed ? bytes * 2 : bytes, n, block, bits};
   Value numbers;
+  if (is_plain && (w.k == 0 || w.n == 0 || scales->dims != std::vector<int64_t>{n, w.blocks()}))
+    return c.Fail(absl::InvalidArgumentError("its scales are not as many as its table and the block say"));
   if (is_plain && w.FitBlocks()) {
     CodeForm form = {.codes = 0, .scales = 2, .zeros = 3, .zero = 0};
     if (is_packed || bits == 8) {

@@ -102,12 +102,16 @@ std::optional<Value> AsBlocks(Call& c) {
   const Data *const codes = c.item(0).data.get(), *const scales = c.item(1).data.get();
   const int64_t block = c.Int("block_size", 0);
   if (codes == nullptr || scales == nullptr || (codes->dtype != DType::kI8 && codes->dtype != DType::kU8) ||
-      codes->dims.size() != 2 || scales->dtype != DType::kF32 || block < 1 || block > 1 << 24 ||
-      (c.Has(2) && c.item(2).data == nullptr))
+      codes->dims.size() != 2 || scales->dtype != DType::kF32 || block < 1 || block > 1 << 24)
+    return std::nullopt;
+  const Data* const zeros = c.Has(2) ? c.item(2).data.get() : nullptr;
+  if (c.Has(2) && (zeros == nullptr || zeros->dtype != codes->dtype || zeros->dims != scales->dims))
     return std::nullopt;
   const int64_t axis = c.Axis(c.Int("axis", 1), 2);
   BlockCodes w = {codes->dims[axis], codes->dims[1 - axis], block, 4};
   if (!c.ok() || !w.FitBlocks() || w.k == 0 || w.n == 0) return std::nullopt;
+  const std::vector<int64_t> turned = {w.blocks(), w.n}, straight = {w.n, w.blocks()};
+  if (scales->dims != (axis == 0 ? turned : straight)) return std::nullopt;
   const int low = codes->dtype == DType::kI8 ? -8 : 0;
   const bool is_small = std::ranges::all_of(codes->bytes, [&](uint8_t byte) {
     const int code = codes->dtype == DType::kI8 ? static_cast<int8_t>(byte) : byte;
