@@ -12,8 +12,8 @@ namespace {
 template <class Format, int M, int kStreams>
 HWY_NOINLINE void ExactRows(const DotCall& call, int64_t j) {
   constexpr int kTogether = Format::kElements == 32 && kBytes == 64 ? 2 : 1;  // blocks
-  // Sums of one row by another, to hide the latency of the adds.
-  constexpr int kSums = M * kStreams >= 8 ? 1 : M * kStreams >= 4 || kRegisters < 32 ? 2 : 4;
+  // Sums of one row by another, to hide the latency of the adds; as many for any M, so that a row has the same bits.
+  constexpr int kSums = kStreams == 2 && kRegisters < 32 ? 1 : 2;
   const DF32 d;
   const int64_t ahead = AheadOf<kStreams>(call), rows = call.n - j < kStreams ? call.n - j : kStreams,
                 stride = rows == kStreams ? call.w_stride : 0;
