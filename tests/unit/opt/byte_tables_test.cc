@@ -107,6 +107,16 @@ TEST(ByteTables, OfOneByteAlone) {
   EXPECT_NE(After(ByteTables, graph("Param() {name = \"y\"} : u8[1]", to_byte, "%6")).find("Gather"),
             std::string::npos);
   ExpectUnchanged(ByteTables, R"(graph g {
+  %0 = Input() {name = "x"} : u8[64, 32]
+  %1 = Constant() hex cdcccc3d : f32[1, 1, 1]
+  %2 = Cast(%0) {to = f32} : f32[64, 32]
+  %3 = Exp(%2) : f32[64, 32]
+  %4 = Mul(%3, %1) : f32[1, 64, 32]
+  %5 = Cast(%4) {to = u8} : u8[1, 64, 32]
+  return %5
+}
+)");
+  ExpectUnchanged(ByteTables, R"(graph g {
   %0 = Input() {name = "x"} : u8[31, 33]
   %1 = Cast(%0) {to = f32} : f32[31, 33]
   %2 = Exp(%1) : f32[31, 33]
