@@ -107,8 +107,7 @@ struct SamplingDefaults {
   std::vector<std::string> ignored;  // of each key that makes no sense, or that nothing here does: why, with its name
 };
 // Of a GGUF file, the keys general.sampling.*; of a folder of safetensors, its generation_config.json, where do_sample
-// false is temperature 0. Errors: kResource, a file that
-// cannot be read; kInvalid, one that is damaged.
+// false is temperature 0. Errors: kResource, a file that cannot be read; kInvalid, one that is damaged.
 Result<SamplingDefaults> SamplingDefaultsOf(const std::string& path);
 
 }  // namespace quern

@@ -2,16 +2,16 @@
 #pragma once
 
 #include <bit>
-#include <string>
 #include <type_traits>
 
 namespace quern {
 
-// Appends the bytes of a number, little-endian.
-template <typename T>
-void PutBytes(std::string& out, T value) {
+// Appends the bytes of a number, little-endian, to a string or a vector of bytes.
+template <typename T, typename Bytes>
+void PutBytes(Bytes& out, T value) {
   static_assert(std::endian::native == std::endian::little && std::is_trivially_copyable_v<T>);
-  out.append(reinterpret_cast<const char*>(&value), sizeof(T));
+  const auto* const bytes = reinterpret_cast<const char*>(&value);
+  out.insert(out.end(), bytes, bytes + sizeof(T));
 }
 
 }  // namespace quern

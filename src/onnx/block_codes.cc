@@ -1,10 +1,9 @@
 #include "onnx/block_codes.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 
 #include "base/block_format.h"
+#include "base/byte_writer.h"
 
 namespace quern::onnx {
 namespace {
@@ -12,13 +11,6 @@ namespace {
 // Code i of the row of codes at `bytes`.
 uint8_t CodeAt(const uint8_t* bytes, int64_t i, int64_t bits) {
   return bits == 8 ? bytes[i] : bytes[i / 2] >> (i % 2 * 4) & 15;
-}
-
-// Numbers [blocks, N] as [N, blocks].
-std::vector<double> Turned(const std::vector<double>& numbers, int64_t n) {
-  std::vector<double> turned(numbers.size());
-  for (size_t i = 0; i < numbers.size(); ++i) turned[i % n * (numbers.size() / n) + i / n] = numbers[i];
-  return turned;
 }
 
 std::vector<double> ZerosOf(Call& c, const CodeForm& form, const BlockCodes& w) {
@@ -38,12 +30,14 @@ std::vector<double> ZerosOf(Call& c, const CodeForm& form, const BlockCodes& w) 
   return numbers;
 }
 
-void Append(float number, std::vector<uint8_t>& data) {
-  const auto bytes = std::bit_cast<std::array<uint8_t, sizeof number>>(number);
-  data.insert(data.end(), bytes.begin(), bytes.end());
-}
-
 }  // namespace
+
+std::vector<double> Turned(const std::vector<double>& numbers, int64_t columns) {
+  std::vector<double> turned(numbers.size());
+  const size_t rows = numbers.size() / columns;
+  for (size_t i = 0; i < numbers.size(); ++i) turned[i % columns * rows + i / columns] = numbers[i];
+  return turned;
+}
 
 bool BlockCodes::AreZerosInTheMiddle() const {
   return std::ranges::all_of(zeros, [&](double zero) { return zero == static_cast<double>(middle()); });
@@ -99,8 +93,8 @@ Value BlocksOfFloats(Call& c, const std::string& name, const BlockCodes& w) {
   const bool middle = w.AreZerosInTheMiddle();
   const DType format = w.bits == 8 ? middle ? DType::kN8_0 : DType::kN8_1 : middle ? DType::kN4_0 : DType::kN4_1;
   return BlocksOf(c, name, w, format, [&](int64_t block, std::vector<uint8_t>& data) {
-    Append(static_cast<float>(w.scales[block]), data);
-    if (!middle) Append(static_cast<float>(-w.zeros[block] * w.scales[block]), data);
+    PutBytes(data, static_cast<float>(w.scales[block]));
+    if (!middle) PutBytes(data, static_cast<float>(-w.zeros[block] * w.scales[block]));
   });
 }
 

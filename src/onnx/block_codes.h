@@ -24,6 +24,9 @@ struct BlockCodes {
   bool FitBlocks() const { return block % 32 == 0 && k % 32 == 0; }
 };
 
+// Numbers [rows, columns] as [columns, rows].
+std::vector<double> Turned(const std::vector<double>& numbers, int64_t columns);
+
 // How a node has them. i8 counts from the middle: so i4, which is i8 in a graph, does.
 struct CodeForm {
   int codes, scales, zeros;  // operands

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/byte_writer.h"
 #include "base/half.h"
 #include "onnx/block_codes.h"
 #include "onnx/products.h"
@@ -26,11 +27,8 @@ bool IsNearHalf(double number) {
 std::optional<Value> ByBytes(Call& c, Value x, const BlockCodes& w) {
   if (!std::ranges::all_of(w.scales, IsNearHalf)) return std::nullopt;
   const Value blocks =
-      BlocksOf(c, c.item(1).name, w, w.bits == 8 ? DType::kQ8_0 : DType::kQ4_0, [&](int64_t block, auto& data) {
-        const uint16_t scale = FloatToHalf(static_cast<float>(w.scales[block]));
-        data.push_back(static_cast<uint8_t>(scale & 255));
-        data.push_back(static_cast<uint8_t>(scale >> 8));
-      });
+      BlocksOf(c, c.item(1).name, w, w.bits == 8 ? DType::kQ8_0 : DType::kQ4_0,
+               [&](int64_t block, auto& data) { PutBytes(data, FloatToHalf(static_cast<float>(w.scales[block]))); });
   const Value y = c.Add("MatMul", {x, blocks}, {{"transpose_b", true}});
   if (w.AreZerosInTheMiddle()) return y;
   const int64_t rows = w.k % w.block == 0 ? w.block : 32;  // of x that are added up
@@ -51,15 +49,6 @@ std::optional<Value> ByBytes(Call& c, Value x, const BlockCodes& w) {
 Value ByFloats(Call& c, Value x, const BlockCodes& w) {
   const Value blocks = BlocksOfFloats(c, c.item(1).name, w);
   return c.Cast(c.Add("MatMul", {c.Wide(x), blocks}, {{"transpose_b", true}}), c.dtype(x));
-}
-
-// [N, blocks] as [blocks, N].
-std::vector<double> BlocksFirst(const BlockCodes& w, const std::vector<double>& numbers) {
-  std::vector<double> turned(numbers.size());
-  for (int64_t g = 0; g < w.blocks(); ++g) {
-    for (int64_t j = 0; j < w.n; ++j) turned[g * w.n + j] = numbers[j * w.blocks() + g];
-  }
-  return turned;
 }
 
 // A product by the weight unpacked.
@@ -85,8 +74,8 @@ Value ByNumbers(Call& c, Value x, BlockCodes& w) {
   const std::string scheme = w.bits == 8 ? "int8a" : "int4";
   const Value weight = c.Param(absl::StrCat(c.item(1).name, ".", scheme), type, std::move(bytes));
   return c.Cast(c.Add("DequantMatMul",
-                      {c.Wide(x), weight, c.Reals(BlocksFirst(w, w.scales), DType::kF32, beside),
-                       c.Reals(BlocksFirst(w, w.zeros), DType::kF32, beside)},
+                      {c.Wide(x), weight, c.Reals(Turned(w.scales, w.blocks()), DType::kF32, beside),
+                       c.Reals(Turned(w.zeros, w.blocks()), DType::kF32, beside)},
                       {{"scheme", scheme}, {"block", w.block}}),
                 c.dtype(x));
 }
