@@ -104,7 +104,7 @@ kir::Block MatmulKernels::LinesByPanel(KernelWriter& writer, FusedExpr& expr, co
       tile.push_back(kb::Prefetch(std::move(slice)));
     Append(tile, LineTiles(segment, together));
     for (const int root : segment.roots)
-      Append(tile, lines_->OverRuns(LineProducts(writer, root, together, n, /*by_runs=*/false)));
+      Append(tile, lines_->OverRuns(LineProducts(writer, root, together, n, /*by_runs=*/false), /*in_tiles=*/true));
     for (int64_t part = 0; part < together; ++part) {
       const kir::ExprRef from = f + static_cast<double>(part * width);
       tile.push_back(Epilogue(writer, expr, segment, row, rows, n0 + from, LiveColumns(segment, n0 + from, width),
@@ -123,12 +123,13 @@ kir::Block MatmulKernels::LinesByRuns(KernelWriter& writer, FusedExpr& expr, con
   kir::Block block = SumsFromZero(segment, lines_->RowsOfBlock(), width, [&](kir::Block zeros) {
     return kb::For("r", zero, kb::Int(lines_->RowsOfBlock()), {kb::Vec("c", zero, kb::Int(width), std::move(zeros))});
   });
-  Append(block, lines_->OverRuns(lines_->Tiles([&](const kir::ExprRef&, const kir::ExprRef& rows) {
+  const auto add = [&](const kir::ExprRef&, const kir::ExprRef& rows) {
     kir::Block tile = LineTiles(segment, 1);
     for (const int root : segment.roots) Append(tile, LineProducts(writer, root, 1, n, /*by_runs=*/true));
     tile.push_back(AddToSums(segment, lines_->RowInBlock(), rows, zero, live, 0));
     return tile;
-  })));
+  };
+  Append(block, lines_->OverRuns(lines_->Tiles(add, /*in_runs=*/true)));
   Append(block, lines_->Tiles([&](const kir::ExprRef& row, const kir::ExprRef& rows) {
     kir::Block results =
         Results(writer, expr, segment, row + r, column, f + j, SumsAt(lines_->RowInBlock() + r, column, j, width));

@@ -1,6 +1,7 @@
 #include "codegen/window_lines.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -81,7 +82,7 @@ std::optional<WindowLines> WindowLines::Of(const RegionView& view, const MatmulP
   if (!plan.windows || !plan.row->in_panels()) return std::nullopt;
   const int window = WindowBehind(view, plan.lhs);
   WindowLines lines;
-  if (window < 0 || !lines.Measure(view.node(window))) return std::nullopt;
+  if (window < 0 || !lines.Measure(view.graph, view.node(window))) return std::nullopt;
   // The axes of the left side, which ComputedSide goes by.
   const auto extents = [&](size_t first, size_t end) {
     std::vector<Extent> of;
@@ -99,13 +100,34 @@ std::optional<WindowLines> WindowLines::Of(const RegionView& view, const MatmulP
   return lines;
 }
 
-bool WindowLines::Measure(const ir::Node& node) {
+bool WindowLines::Measure(const ir::Graph& graph, const ir::Node& node) {
   const std::vector<int64_t>& kernel = node.attributes.Ints("kernel");
   const ir::Window window = ir::WindowOf(node.attributes, kernel);
   const size_t n = kernel.size(), last = n - 1;
   std::vector<int64_t> dims = Constants(node.results[0].dims);
   if (std::ranges::any_of(dims, [](int64_t extent) { return extent < 1; })) return false;
   dims.erase(dims.end() - static_cast<int64_t>(2 * n), dims.end() - static_cast<int64_t>(n));
+  const std::vector<int64_t> image = Constants(graph.type(node.inputs[0]).dims);
+  const size_t batch = dims.size() - n;
+  // Padding that is not 0 is a factor like others, and so is an image whose end is not known.
+  const bool of_zeros = node.attributes.Float("value") == 0;
+  const auto axis = [&](size_t d) {
+    const bool known = of_zeros && image[batch + d] > 0;
+    return KernelAxis{kernel[d],
+                      window.strides[d],
+                      window.dilations[d],
+                      known ? window.low[d] : 0,
+                      known ? image[batch + d] : std::numeric_limits<int64_t>::max(),
+                      dims[batch + d]};
+  };
+  if (n > 1 && kernel[n - 2] > 1) line_axis_ = axis(n - 2);
+  for (size_t d = 0; d + 2 < n; ++d) {
+    if (kernel[d] == 1) continue;
+    plane_axes_.push_back(axis(d));
+    const auto before = dims.begin() + static_cast<int64_t>(batch + d);
+    const auto ones = std::count(dims.begin(), before, 1);
+    plane_places_.push_back(*before == 1 ? -1 : static_cast<int>(before - dims.begin() - ones));
+  }
   places_ = dims.back();
   dims.pop_back();
   if (window.dilations[last] != 1) return false;
@@ -190,12 +212,58 @@ kir::ExprRef EndOf(const char* name, int64_t step, int64_t all) {
 }
 std::string PlaneName(size_t d) { return absl::StrCat("d", d); }
 
+// far / step, rounded up, where it is more than 0.
+kir::ExprRef StepsTo(const kir::ExprRef& far, int64_t step) {
+  const kir::ExprRef positive = kb::Max(kb::Int(0), far);
+  return step == 1 ? positive : (positive + static_cast<double>(step - 1)) / static_cast<double>(step);
+}
+
 }  // namespace
 
 kir::ExprRef WindowLines::FirstLine() const { return FirstOf("q0", lines_of_block_, lines_); }
 kir::ExprRef WindowLines::FirstPlace() const { return FirstOf("c0", places_of_block_, places_); }
 kir::ExprRef WindowLines::EndPlace() const { return EndOf("c0", places_of_block_, places_); }
 kir::ExprRef WindowLines::EndLine() const { return EndOf("q0", lines_of_block_, lines_); }
+
+bool WindowLines::KernelAxis::IsInside() const {
+  return low == 0 && (places - 1) * stride + (count - 1) * dilation < image;
+}
+
+std::pair<kir::ExprRef, kir::ExprRef> WindowLines::KernelAxis::Meets(const kir::ExprRef& far, int64_t step,
+                                                                     int64_t most) const {
+  if (IsInside()) return {kb::Int(0), kb::Int(most)};
+  const kir::ExprRef end = StepsTo(far + static_cast<double>(image), step);
+  return {StepsTo(far, step), kb::Min(kb::Int(most), end)};
+}
+
+std::pair<kir::ExprRef, kir::ExprRef> WindowLines::KernelAxis::PartsAt(const kir::ExprRef& place) const {
+  return Meets(kb::Int(low) - place * static_cast<double>(stride), dilation, count);
+}
+
+std::pair<kir::ExprRef, kir::ExprRef> WindowLines::KernelAxis::PlacesOf(const kir::ExprRef& part) const {
+  return Meets(kb::Int(low) - part * static_cast<double>(dilation), stride, places);
+}
+
+kir::Index WindowLines::OuterIndex() const {
+  kir::Index outer;
+  kir::ExprRef rest = kb::Ref("o");
+  for (size_t d = outer_.size(); d-- > 0;) {
+    const auto extent = static_cast<double>(outer_[d]);
+    outer.insert(outer.begin(), d == 0 ? rest : rest % extent);
+    rest = rest / extent;
+  }
+  return outer;
+}
+
+kir::Block WindowLines::OverPlanes(kir::Block body) const {
+  const kir::Index outer = OuterIndex();
+  for (size_t d = planes_.size(); d-- > 0;) {
+    const kir::ExprRef place = plane_places_[d] < 0 ? kb::Int(0) : outer[plane_places_[d]];
+    const auto [low, high] = plane_axes_[d].PartsAt(place);
+    body = {kb::For(PlaneName(d), low, high, std::move(body))};
+  }
+  return body;
+}
 
 kir::ExprRef WindowLines::Plane() const {
   kir::ExprRef plane = kb::Int(0);
@@ -216,12 +284,7 @@ kir::Block WindowLines::Fill(ComputedSide& left) const {
                      live = EndPlace() - c0;
   const bool runs = row_ == run_, by_line = stride_ == 1 && lines_ > 1;
   ComputedSide::Segment segment;
-  kir::ExprRef rest = kb::Ref("o");
-  for (size_t d = outer_.size(); d-- > 0;) {
-    const auto extent = static_cast<double>(outer_[d]);
-    segment.outer.insert(segment.outer.begin(), d == 0 ? rest : rest % extent);
-    rest = rest / extent;
-  }
+  segment.outer = OuterIndex();
   if (lines_ > 1) segment.outer.push_back(by_line ? q0 + r : q0);
   kir::Index at;
   for (size_t d = 0; d < planes_.size(); ++d) at.push_back(kb::Ref(PlaneName(d)));
@@ -235,9 +298,7 @@ kir::Block WindowLines::Fill(ComputedSide& left) const {
                                : kb::Min(kb::Int(row_), (live - 1.0) * step + static_cast<double>(run_) - p * step);
   kir::Block fill = {kb::Vec("e", kb::Int(0), end,
                              {kb::Store("px", {RowOf(r, p), e}, left.Element(segment, runs ? c0 + p : c0, at))})};
-  fill = {kb::For("r", kb::Int(0), lines, {kb::For("p", kb::Int(0), places, std::move(fill))})};
-  for (size_t d = planes_.size(); d-- > 0;)
-    fill = {kb::For(PlaneName(d), kb::Int(0), kb::Int(planes_[d]), std::move(fill))};
+  fill = OverPlanes({kb::For("r", kb::Int(0), lines, {kb::For("p", kb::Int(0), places, std::move(fill))})});
   const int64_t rows = Product(planes_) * LinesHeld(lines_of_block_) * PlacesHeld(places_of_block_);
   fill.insert(fill.begin(), kb::Alloc("px", {DType::kF32, {Extent(rows), Extent(row_)}, kir::Layout::kRow}));
   return fill;
@@ -249,8 +310,10 @@ int64_t WindowLines::TilesOfLine(int64_t places) const { return CeilDiv(places, 
 
 kir::ExprRef WindowLines::Tile(bool of_all) const {
   const kir::ExprRef c = kb::Ref("c"), each = kb::Int(TileRows());
-  if (of_all) return Line() * static_cast<double>(TilesOfLine(places_)) + c / each;
-  return LineInBlock() * static_cast<double>(TilesOfLine(places_of_block_)) + (c - FirstPlace()) / each;
+  const kir::ExprRef first = line_axis_ ? line_axis_->PlacesOf(kb::Ref("h")).first : kb::Int(0);
+  if (of_all) return (Line() - first) * static_cast<double>(TilesOfLine(places_)) + c / each;
+  const kir::ExprRef line = LineInBlock() - kb::Max(kb::Int(0), first - FirstLine());
+  return line * static_cast<double>(TilesOfLine(places_of_block_)) + (c - FirstPlace()) / each;
 }
 
 kir::ExprRef WindowLines::TileCount(bool of_all) const {
@@ -270,12 +333,17 @@ kir::ExprRef WindowLines::Line() const {
   return outer_.empty() ? q : kb::Ref("o") * static_cast<double>(lines_) + q;
 }
 
-kir::Block WindowLines::Tiles(
-    const std::function<kir::Block(const kir::ExprRef& row, const kir::ExprRef& rows)>& body) const {
+kir::Block WindowLines::Tiles(const std::function<kir::Block(const kir::ExprRef& row, const kir::ExprRef& rows)>& body,
+                              bool in_runs) const {
   const kir::ExprRef c = kb::Ref("c");
   const kir::ExprRef rows = kb::Min(EndPlace() - c, kb::Int(TileRows()));
+  kir::ExprRef first = FirstLine(), end = EndLine();
+  if (in_runs && line_axis_) {
+    const auto [low, high] = line_axis_->PlacesOf(kb::Ref("h"));
+    first = kb::Max(first, low), end = kb::Min(end, high);
+  }
   return {kb::For(
-      "q", FirstLine(), EndLine(),
+      "q", first, end,
       {kb::For("c", FirstPlace(), EndPlace(), body(Line() * static_cast<double>(places_) + c, rows), TileRows())})};
 }
 
@@ -302,11 +370,10 @@ kir::ExprRef WindowLines::RunStart() const {
   return (Plane() * static_cast<double>(high_) + kb::Ref("h")) * static_cast<double>(run_);
 }
 
-kir::Block WindowLines::OverRuns(kir::Block body) const {
-  body = {kb::For("h", kb::Int(0), kb::Int(high_), std::move(body))};
-  for (size_t d = planes_.size(); d-- > 0;)
-    body = {kb::For(PlaneName(d), kb::Int(0), kb::Int(planes_[d]), std::move(body))};
-  return body;
+kir::Block WindowLines::OverRuns(kir::Block body, bool in_tiles) const {
+  std::pair<kir::ExprRef, kir::ExprRef> lines = {kb::Int(0), kb::Int(high_)};
+  if (in_tiles && line_axis_) lines = line_axis_->PartsAt(lines_ > 1 ? kb::Ref("q") : kb::Int(0));
+  return OverPlanes({kb::For("h", lines.first, lines.second, std::move(body))});
 }
 
 }  // namespace quern::codegen

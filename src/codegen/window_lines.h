@@ -8,12 +8,14 @@
 //   rows (k0 * 3 + k1) * 256.. of the weights
 //
 // Places are as far apart as windows are, so that strides need no gaps between rows. With few channels a row has the
-// whole of a window's run, and there is one tap a line of the kernel.
+// whole of a window's run, and there is one tap a line of the kernel. Lines and planes of the kernel that lie in the
+// padding are left out: of an image of 7 x 7 every eleventh product.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/divide.h"
@@ -41,16 +43,20 @@ class WindowLines {
   // Declares "px" and copies the lines of a block.
   kir::Block Fill(ComputedSide& left) const;
   // Goes through the places of a block by tiles: `body` is given the first row of the product and how many there are.
-  kir::Block Tiles(const std::function<kir::Block(const kir::ExprRef& row, const kir::ExprRef& rows)>& body) const;
+  // Inside OverRuns: of those whose windows meet the image there.
+  kir::Block Tiles(const std::function<kir::Block(const kir::ExprRef& row, const kir::ExprRef& rows)>& body,
+                   bool in_runs = false) const;
   int64_t TileRows() const;
-  // Which tile of its block that is, or `of_all`, and how many there are; the first of its rows in the block.
+  // Which tile that is, of those of its block, or `of_all`, that a line of the kernel is for, and how many tiles there
+  // are; the first of its rows in the block.
   kir::ExprRef Tile(bool of_all) const;
   kir::ExprRef TileCount(bool of_all) const;
   kir::ExprRef RowInBlock() const;
   int64_t RowsOfBlock() const { return lines_of_block_ * places_of_block_; }
   bool HoldsImage() const { return RowsOfBlock() == lines_ * places_; }  // a block
   // Goes through the lines of the kernel, whose windows are RunElements() each from RunStart() of the weights on.
-  kir::Block OverRuns(kir::Block body) const;
+  // Inside Tiles: of those that meet the image there.
+  kir::Block OverRuns(kir::Block body, bool in_tiles = false) const;
   int64_t RunElements() const { return run_; }
   kir::ExprRef RunStart() const;
   // The taps of a tile and such a line: `body` is given the rows of "px", and which elements of the line of weights,
@@ -58,7 +64,23 @@ class WindowLines {
   kir::Block Taps(const std::function<kir::StmtRef(kir::Slice x, const kir::ExprRef& k, int64_t count)>& body) const;
 
  private:
-  bool Measure(const ir::Node& window);
+  // The kernel along another axis than that of places.
+  struct KernelAxis {
+    int64_t count, stride, dilation;
+    int64_t low, image;  // padding before the image, and its extent
+    int64_t places;      // of the results
+
+    // Which parts of the kernel meet the image at a place, and at which places a part does: from `first` to `second`.
+    std::pair<kir::ExprRef, kir::ExprRef> PartsAt(const kir::ExprRef& place) const;
+    std::pair<kir::ExprRef, kir::ExprRef> PlacesOf(const kir::ExprRef& part) const;
+
+   private:
+    // Where `far` elements, and `image` more, are reached by steps of that length from 0 to `most`.
+    std::pair<kir::ExprRef, kir::ExprRef> Meets(const kir::ExprRef& far, int64_t step, int64_t most) const;
+    bool IsInside() const;
+  };
+
+  bool Measure(const ir::Graph& graph, const ir::Node& window);
   bool Choose(const RegionView& view);
   int64_t LinesHeld(int64_t lines) const { return (lines - 1) * stride_ + (high_ - 1) * dilation_ + 1; }
   int64_t PlacesHeld(int64_t places) const { return row_ == run_ ? places : places + CeilDiv(run_, step_) - 1; }
@@ -74,10 +96,17 @@ class WindowLines {
   // The plane that the loops over the outer axes of the kernel are at, and the row of "px" there, at a line and place
   // of a block.
   kir::ExprRef Plane() const;
+  // Goes through those planes: all of them, or those that meet the image.
+  kir::Block OverPlanes(kir::Block body) const;
+  // Where the chunk is on the outer axes.
+  kir::Index OuterIndex() const;
   kir::ExprRef RowOf(const kir::ExprRef& line, const kir::ExprRef& place) const;
 
-  std::vector<int64_t> outer_;   // extents of results ahead of lines, which have chunks of their own; none is 1
-  std::vector<int64_t> planes_;  // of the kernel along those; none is 1
+  std::vector<int64_t> outer_;           // extents of results ahead of lines, which have chunks of their own; none is 1
+  std::vector<int64_t> planes_;          // of the kernel along those; none is 1
+  std::vector<KernelAxis> plane_axes_;   // for each of those
+  std::vector<int> plane_places_;        // and which of the outer axes its places are; -1: there is one
+  std::optional<KernelAxis> line_axis_;  // where there are several lines of the kernel
   int64_t lines_ = 1, places_ = 1;
   int64_t high_ = 1, stride_ = 1, dilation_ = 1;  // of the kernel along lines
   int64_t run_ = 0;                               // elements of a window in a line
