@@ -1,7 +1,6 @@
 #include "codegen/window_lines.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -111,19 +110,15 @@ bool WindowLines::Measure(const ir::Graph& graph, const ir::Node& node) {
   const size_t batch = dims.size() - n;
   // Padding that is not 0 is a factor like others, and so is an image whose end is not known.
   const bool of_zeros = node.attributes.Float("value") == 0;
-  const auto axis = [&](size_t d) {
-    const bool known = of_zeros && image[batch + d] > 0;
-    return KernelAxis{kernel[d],
-                      window.strides[d],
-                      window.dilations[d],
-                      known ? window.low[d] : 0,
-                      known ? image[batch + d] : std::numeric_limits<int64_t>::max(),
-                      dims[batch + d]};
+  const auto padded = [&](size_t d) -> std::optional<PaddedAxis> {
+    const int64_t end = (dims[batch + d] - 1) * window.strides[d] + window.Span(d) - window.low[d];
+    if (!of_zeros || image[batch + d] < 1 || (window.low[d] == 0 && end <= image[batch + d])) return std::nullopt;
+    return PaddedAxis{window.strides[d], window.dilations[d], window.low[d], image[batch + d]};
   };
-  if (n > 1 && kernel[n - 2] > 1) line_axis_ = axis(n - 2);
+  if (n > 1) padded_lines_ = padded(n - 2);
   for (size_t d = 0; d + 2 < n; ++d) {
     if (kernel[d] == 1) continue;
-    plane_axes_.push_back(axis(d));
+    padded_planes_.push_back(padded(d));
     const auto before = dims.begin() + static_cast<int64_t>(batch + d);
     const auto ones = std::count(dims.begin(), before, 1);
     plane_places_.push_back(*before == 1 ? -1 : static_cast<int>(before - dims.begin() - ones));
@@ -225,23 +220,20 @@ kir::ExprRef WindowLines::FirstPlace() const { return FirstOf("c0", places_of_bl
 kir::ExprRef WindowLines::EndPlace() const { return EndOf("c0", places_of_block_, places_); }
 kir::ExprRef WindowLines::EndLine() const { return EndOf("q0", lines_of_block_, lines_); }
 
-bool WindowLines::KernelAxis::IsInside() const {
-  return low == 0 && (places - 1) * stride + (count - 1) * dilation < image;
+std::pair<kir::ExprRef, kir::ExprRef> WindowLines::PaddedAxis::PartsAt(const kir::ExprRef& place) const {
+  const kir::ExprRef far = kb::Int(low) - place * static_cast<double>(stride);
+  return {StepsTo(far, dilation), StepsTo(far + static_cast<double>(image), dilation)};
 }
 
-std::pair<kir::ExprRef, kir::ExprRef> WindowLines::KernelAxis::Meets(const kir::ExprRef& far, int64_t step,
-                                                                     int64_t most) const {
-  if (IsInside()) return {kb::Int(0), kb::Int(most)};
-  const kir::ExprRef end = StepsTo(far + static_cast<double>(image), step);
-  return {StepsTo(far, step), kb::Min(kb::Int(most), end)};
+std::pair<kir::ExprRef, kir::ExprRef> WindowLines::PaddedAxis::PlacesOf(const kir::ExprRef& part) const {
+  const kir::ExprRef far = kb::Int(low) - part * static_cast<double>(dilation);
+  return {StepsTo(far, stride), StepsTo(far + static_cast<double>(image), stride)};
 }
 
-std::pair<kir::ExprRef, kir::ExprRef> WindowLines::KernelAxis::PartsAt(const kir::ExprRef& place) const {
-  return Meets(kb::Int(low) - place * static_cast<double>(stride), dilation, count);
-}
-
-std::pair<kir::ExprRef, kir::ExprRef> WindowLines::KernelAxis::PlacesOf(const kir::ExprRef& part) const {
-  return Meets(kb::Int(low) - part * static_cast<double>(dilation), stride, places);
+kir::ExprRef WindowLines::FirstLineOfRun(bool of_all) const {
+  if (!padded_lines_) return of_all ? kb::Int(0) : FirstLine();
+  const kir::ExprRef first = padded_lines_->PlacesOf(kb::Ref("h")).first;
+  return of_all || lines_of_block_ == lines_ ? first : kb::Max(FirstLine(), first);
 }
 
 kir::Index WindowLines::OuterIndex() const {
@@ -258,9 +250,12 @@ kir::Index WindowLines::OuterIndex() const {
 kir::Block WindowLines::OverPlanes(kir::Block body) const {
   const kir::Index outer = OuterIndex();
   for (size_t d = planes_.size(); d-- > 0;) {
-    const kir::ExprRef place = plane_places_[d] < 0 ? kb::Int(0) : outer[plane_places_[d]];
-    const auto [low, high] = plane_axes_[d].PartsAt(place);
-    body = {kb::For(PlaneName(d), low, high, std::move(body))};
+    kir::ExprRef first = kb::Int(0), end = kb::Int(planes_[d]);
+    if (padded_planes_[d]) {
+      const auto parts = padded_planes_[d]->PartsAt(plane_places_[d] < 0 ? kb::Int(0) : outer[plane_places_[d]]);
+      first = parts.first, end = kb::Min(end, parts.second);
+    }
+    body = {kb::For(PlaneName(d), first, end, std::move(body))};
   }
   return body;
 }
@@ -310,10 +305,9 @@ int64_t WindowLines::TilesOfLine(int64_t places) const { return CeilDiv(places, 
 
 kir::ExprRef WindowLines::Tile(bool of_all) const {
   const kir::ExprRef c = kb::Ref("c"), each = kb::Int(TileRows());
-  const kir::ExprRef first = line_axis_ ? line_axis_->PlacesOf(kb::Ref("h")).first : kb::Int(0);
+  const kir::ExprRef first = FirstLineOfRun(of_all);
   if (of_all) return (Line() - first) * static_cast<double>(TilesOfLine(places_)) + c / each;
-  const kir::ExprRef line = LineInBlock() - kb::Max(kb::Int(0), first - FirstLine());
-  return line * static_cast<double>(TilesOfLine(places_of_block_)) + (c - FirstPlace()) / each;
+  return (kb::Ref("q") - first) * static_cast<double>(TilesOfLine(places_of_block_)) + (c - FirstPlace()) / each;
 }
 
 kir::ExprRef WindowLines::TileCount(bool of_all) const {
@@ -337,13 +331,10 @@ kir::Block WindowLines::Tiles(const std::function<kir::Block(const kir::ExprRef&
                               bool in_runs) const {
   const kir::ExprRef c = kb::Ref("c");
   const kir::ExprRef rows = kb::Min(EndPlace() - c, kb::Int(TileRows()));
-  kir::ExprRef first = FirstLine(), end = EndLine();
-  if (in_runs && line_axis_) {
-    const auto [low, high] = line_axis_->PlacesOf(kb::Ref("h"));
-    first = kb::Max(first, low), end = kb::Min(end, high);
-  }
+  kir::ExprRef end = EndLine();
+  if (in_runs && padded_lines_) end = kb::Min(end, padded_lines_->PlacesOf(kb::Ref("h")).second);
   return {kb::For(
-      "q", first, end,
+      "q", in_runs ? FirstLineOfRun(/*of_all=*/false) : FirstLine(), end,
       {kb::For("c", FirstPlace(), EndPlace(), body(Line() * static_cast<double>(places_) + c, rows), TileRows())})};
 }
 
@@ -371,9 +362,12 @@ kir::ExprRef WindowLines::RunStart() const {
 }
 
 kir::Block WindowLines::OverRuns(kir::Block body, bool in_tiles) const {
-  std::pair<kir::ExprRef, kir::ExprRef> lines = {kb::Int(0), kb::Int(high_)};
-  if (in_tiles && line_axis_) lines = line_axis_->PartsAt(lines_ > 1 ? kb::Ref("q") : kb::Int(0));
-  return OverPlanes({kb::For("h", lines.first, lines.second, std::move(body))});
+  kir::ExprRef first = kb::Int(0), end = kb::Int(high_);
+  if (in_tiles && padded_lines_) {
+    const auto parts = padded_lines_->PartsAt(lines_ > 1 ? kb::Ref("q") : kb::Int(0));
+    first = parts.first, end = kb::Min(end, parts.second);
+  }
+  return OverPlanes({kb::For("h", first, end, std::move(body))});
 }
 
 }  // namespace quern::codegen

@@ -64,20 +64,15 @@ class WindowLines {
   kir::Block Taps(const std::function<kir::StmtRef(kir::Slice x, const kir::ExprRef& k, int64_t count)>& body) const;
 
  private:
-  // The kernel along another axis than that of places.
-  struct KernelAxis {
-    int64_t count, stride, dilation;
+  // The kernel along another axis than that of places, where it reaches into padding.
+  struct PaddedAxis {
+    int64_t stride, dilation;
     int64_t low, image;  // padding before the image, and its extent
-    int64_t places;      // of the results
 
-    // Which parts of the kernel meet the image at a place, and at which places a part does: from `first` to `second`.
+    // Which parts of the kernel meet the image at a place, and at which places a part does: from `first` to `second`,
+    // which may be more than there are.
     std::pair<kir::ExprRef, kir::ExprRef> PartsAt(const kir::ExprRef& place) const;
     std::pair<kir::ExprRef, kir::ExprRef> PlacesOf(const kir::ExprRef& part) const;
-
-   private:
-    // Where `far` elements, and `image` more, are reached by steps of that length from 0 to `most`.
-    std::pair<kir::ExprRef, kir::ExprRef> Meets(const kir::ExprRef& far, int64_t step, int64_t most) const;
-    bool IsInside() const;
   };
 
   bool Measure(const ir::Graph& graph, const ir::Node& window);
@@ -90,6 +85,8 @@ class WindowLines {
   kir::ExprRef LineInBlock() const;
   kir::ExprRef Line() const;
   kir::ExprRef FirstLine() const;
+  // The first of all, or of the block, that the line of the kernel there is for.
+  kir::ExprRef FirstLineOfRun(bool of_all) const;
   kir::ExprRef FirstPlace() const;
   kir::ExprRef EndPlace() const;
   kir::ExprRef EndLine() const;
@@ -102,11 +99,11 @@ class WindowLines {
   kir::Index OuterIndex() const;
   kir::ExprRef RowOf(const kir::ExprRef& line, const kir::ExprRef& place) const;
 
-  std::vector<int64_t> outer_;           // extents of results ahead of lines, which have chunks of their own; none is 1
-  std::vector<int64_t> planes_;          // of the kernel along those; none is 1
-  std::vector<KernelAxis> plane_axes_;   // for each of those
-  std::vector<int> plane_places_;        // and which of the outer axes its places are; -1: there is one
-  std::optional<KernelAxis> line_axis_;  // where there are several lines of the kernel
+  std::vector<int64_t> outer_;   // extents of results ahead of lines, which have chunks of their own; none is 1
+  std::vector<int64_t> planes_;  // of the kernel along those; none is 1
+  std::vector<std::optional<PaddedAxis>> padded_planes_;  // each of those
+  std::vector<int> plane_places_;  // and which of the outer axes its places are; -1: there is one
+  std::optional<PaddedAxis> padded_lines_;
   int64_t lines_ = 1, places_ = 1;
   int64_t high_ = 1, stride_ = 1, dilation_ = 1;  // of the kernel along lines
   int64_t run_ = 0;                               // elements of a window in a line

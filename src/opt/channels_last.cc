@@ -1,8 +1,8 @@
 // Convolutions that work on each other's images keep them with channels last, [N, s.., C]: rows of windows are then
 // runs of memory, weights are panels that were packed once, and what follows a convolution, a bias by channel and the
 // image of a residual, is element by element over rows of its product. A convolution by itself stays as it is, for
-// turning its image costs more than that saves: unless it is of bytes, its weights are more than the image, or its
-// windows, which are gathered element by element where channels come first, several times as much as the image.
+// turning its image costs more than that saves: unless it is of bytes, its weights are more than the image, or what
+// channels first cost is: windows that are gathered element by element, and places that fill no panels of columns.
 //
 //   %2 = Conv(%0, %1)      =>   %2 = Transpose(%0) {perm = [0, 2, 3, 1]}       once for each image that comes in
 //   %3 = Relu(%2)               %3 = Conv(%2, %1) {channels_last = true}
@@ -17,6 +17,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "base/divide.h"
 #include "ir/product.h"
 #include "ir/spelled_out.h"
 #include "ir/window.h"
@@ -28,23 +29,25 @@ namespace {
 
 using ir::Value;
 
-constexpr int kTogether = 3;      // convolutions that make it worth while
-constexpr int64_t kLong = 256;    // elements of the windows of one or two, which panels of weights are worth while for
-constexpr int64_t kGathered = 6;  // how many times windows are the images that are turned for them, at least
-constexpr int64_t kFewOutputs = 64;  // channels that gathered windows are multiplied by: for more they are soon paid
+constexpr int kTogether = 3;    // convolutions that make it worth while
+constexpr int64_t kLong = 256;  // elements of the windows of one or two, which panels of weights are worth while for
+// Multiplications and additions that take as long as an element of a window that is gathered, one whose neighbours lie
+// apart, and an element of an image that is turned; fitted on Zen 4.
+constexpr double kGathered = 4, kGatheredApart = 6, kTurned = 18;
+constexpr int64_t kFewColumns = 8;  // at most: a product of so few needs no panels of them
 
 // What the convolutions of a group have.
 struct Convolutions {
   int count = 0;
   int64_t weights = 0;                // elements
   std::optional<int64_t> images = 0;  // that go in and come out; none where sizes are symbols
-  int64_t windows = 0;                // elements of all that few outputs are gathered for
+  double saved = 0;                   // multiplications and additions that take as long as what channels first cost
   bool long_windows = true;
   int of_bytes = 0;  // whose images take little time to turn, but for those of groups
 
   bool WorthTurning() const {
     return count >= kTogether || of_bytes > 0 ||
-           (long_windows && images && (weights >= *images || windows >= kGathered * *images));
+           (long_windows && images && (weights >= *images || saved > kTurned * static_cast<double>(*images)));
   }
 };
 
@@ -122,17 +125,26 @@ class Layout {
                         weights.elements().constant() >= kLong * weights.dims[0].constant();
     const Extent images = Type(node.inputs[0]).elements() + node.results[0].elements();
     all.images = all.images && images.is_constant() ? std::optional(*all.images + images.constant()) : std::nullopt;
-    all.windows += WindowElements(node, weights);
+    all.saved += CostOfChannelsFirst(node, weights);
   }
 
-  // What a Conv gathers of its image for a few whole panels of weights that lines of it may be multiplied by; else 0.
-  static int64_t WindowElements(const ir::Node& node, const ir::TensorType& weights) {
+  // What a Conv takes longer with channels first, in multiplications and additions.
+  static double CostOfChannelsFirst(const ir::Node& node, const ir::TensorType& weights) {
     const ir::TensorType& result = node.results[0];
     const bool lines = node.op == ir::FindConvolution() && weights.rank() > 3 && node.attributes.Int("groups") == 1;
     if (!lines || !weights.elements().is_constant() || !result.elements().is_constant()) return 0;
-    const int64_t channels = weights.dims[0].constant();
-    if (channels % ir::kPanelColumns != 0 || channels > kFewOutputs) return 0;
-    return weights.elements().constant() / channels * (result.elements().constant() / channels);
+    const int64_t channels = weights.dims[0].constant(), images = result.dims[0].constant(),
+                  places = result.elements().constant() / channels / images;
+    const auto computed = [](int64_t columns) {
+      const int64_t panels = CeilDiv(columns, ir::kPanelColumns);
+      return static_cast<double>(columns <= kFewColumns ? columns : panels * ir::kPanelColumns);
+    };
+    const double first = static_cast<double>(channels) * computed(places),
+                 last = computed(channels) * static_cast<double>(places);
+    const ir::Window of = ir::WindowOf(node.attributes, weights);
+    const double gathered = of.IsTrivial() ? 0 : of.strides.back() == 1 ? kGathered : kGatheredApart;
+    return static_cast<double>(images * (weights.elements().constant() / channels)) *
+           (first - last + gathered * static_cast<double>(places));
   }
 
   // The operands that are images as the result is, or what it is made of.

@@ -141,9 +141,16 @@ TEST(Convolutions, OfLines) {
   expect("2, 2, 3, 11, 67", "9, 67, 3, 3, 3", "pads = [1, 1, 1, 1, 1, 1]", "2, 2, 3, 11, 9");
   expect("1, 7, 3, 13, 19", "9, 19, 2, 3, 3", "pads = [0, 1, 1, 1, 1, 1], strides = [2, 1, 1], dilations = [2, 1, 1]",
          "1, 3, 3, 13, 9");
+  expect("1, 3, 4, 11, 67", "9, 67, 3, 3, 3", "pads = [1, 1, 1, 2, 1, 1]", "1, 4, 4, 11, 9");
+  // Lines and planes that see padding alone, ahead and behind; steps that pass some of it.
+  expect("2, 3, 11, 67", "9, 67, 2, 3", "pads = [3, 1, 4, 1]", "2, 9, 11, 9");
+  expect("1, 5, 11, 67", "9, 67, 4, 3", "pads = [5, 1, 4, 1], strides = [3, 1]", "1, 4, 11, 9");
+  expect("1, 4, 11, 67", "9, 67, 3, 3", "pads = [5, 1, 3, 1], dilations = [3, 1]", "1, 6, 11, 9");
+  expect("1, 2, 3, 11, 67", "9, 67, 3, 1, 3", "pads = [3, 1, 1, 3, 0, 1]", "1, 6, 4, 11, 9");
   // More weights than the second cache keeps: in several blocks of lines, of one line of the kernel.
   expect("1, 3, 7, 457", "33, 457, 3, 3", "pads = [1, 1, 1, 1]", "1, 3, 7, 33");
   expect("1, 1, 60, 521", "9, 521, 2, 4", "pads = [0, 1, 1, 0]", "1, 1, 58, 9");
+  expect("1, 4, 7, 457", "33, 457, 3, 3", "pads = [3, 1, 2, 1], strides = [2, 1]", "1, 4, 7, 33");
   expect("1, 67, 521", "9, 521, 8", "", "1, 60, 9");
   // Products that share them, side by side and in one result.
   ExpectRight(R"(graph g {
@@ -156,6 +163,17 @@ TEST(Convolutions, OfLines) {
   %6 = Conv(%0, %3) {channels_last = true} : f32[2, 3, 11, 32]
   %7 = Mul(%5, %6) : f32[2, 3, 11, 32]
   return %4, %7
+})",
+              {{}});
+  // Padding that is not 0.
+  ExpectRight(R"(graph g {
+  %0 = Input() {name = "x"} : f32[1, 13, 737]
+  %1 = Param() {name = "w"} : f32[33, 536]
+  %2 = Window(%0) {kernel = [4, 134], strides = [1, 67], pads = [2, 0, 1, 0], value = 3.0} : f32[1, 4, 134, 13, 10]
+  %3 = Transpose(%2) {perm = [0, 3, 4, 1, 2]} : f32[1, 13, 10, 4, 134]
+  %4 = Reshape(%3) {shape = <130, 536>} : f32[130, 536]
+  %5 = MatMul(%4, %1) {transpose_b = true} : f32[130, 33]
+  return %5
 })",
               {{}});
   // Axes that are as long as each other, the other way round.

@@ -204,6 +204,20 @@ TEST(Convolutions, AskForTheNextLineOfWeights) {
   EXPECT_THAT(kernel(448), Not(HasSubstr("next")));
 }
 
+// Lines of the kernel that lie in the padding: by either order of the loops.
+TEST(Convolutions, LeaveOutLinesOfPadding) {
+  const auto kernel = [](int64_t channels, std::vector<int64_t> pads) {
+    Graph g;
+    const Value x = g.Input("x", absl::StrFormat("f32[1, 7, 7, %d]", channels));
+    const Value w = g.Param("w", absl::StrFormat("f32[64, %d, 3, 3]", channels));
+    g.Output("y", g.Op("Conv", {x, w}, {{"channels_last", true}, {"pads", std::move(pads)}}));
+    return *g.Dump({.stage = "kir", .kernel = "MatMulPanels"}, {.cpu = "x86-64-v4"});
+  };
+  EXPECT_THAT(kernel(512, {1, 1, 1, 1}), HasSubstr("for q in max(0, 1 - h) .. min(7, "));
+  EXPECT_THAT(kernel(128, {1, 1, 1, 1}), HasSubstr("for h in max(0, 1 - q) .. min(3, "));
+  EXPECT_THAT(kernel(128, {0, 1, 0, 1}), HasSubstr("for h in 0..3 {"));
+}
+
 // Right sides of many rows that each run has anew: two results of one node, one that is computed, one that two read.
 TEST(Products, OfInputsInPanels) {
   for (const char* const columns : {"128", "139", "257"}) {

@@ -76,16 +76,22 @@ TEST(ChannelsLast, ThroughJoinsAndPools) {
 }
 
 // One convolution of f32[$x] by f32[$w], which gives f32[$y], after the pass.
-std::string One(const std::string& x, const std::string& w, const std::string& y, const std::string& symbols = "") {
+std::string One(const std::string& x, const std::string& w, const std::string& y, const std::string& symbols = "",
+                const std::string& more = "") {
   const bool solid = Count(w, ",") == 4;
   return After(absl::StrReplaceAll(
       R"(graph g$s {
   %0 = Input() {name = "x"} : f32[$x]
   %1 = Param() {name = "w"} : f32[$w]
-  %2 = Conv(%0, %1) {pads = [$p]} : f32[$y]
+  %2 = Conv(%0, %1) {pads = [$p]$a} : f32[$y]
   return %2
 })",
-      {{"$s", symbols}, {"$x", x}, {"$w", w}, {"$y", y}, {"$p", solid ? "1, 1, 1, 1, 1, 1" : "1, 1, 1, 1"}}));
+      {{"$s", symbols},
+       {"$a", more},
+       {"$x", x},
+       {"$w", w},
+       {"$y", y},
+       {"$p", solid ? "1, 1, 1, 1, 1, 1" : "1, 1, 1, 1"}}));
 }
 
 TEST(ChannelsLast, OfOneWithMoreWeightsThanImage) {
@@ -98,16 +104,20 @@ TEST(ChannelsLast, OfOneWithMoreWeightsThanImage) {
     EXPECT_EQ(Count(kept, "Transpose("), 0) << kept;
 }
 
-// Of 27 places of a kernel a few outputs are made: the image is turned once, not gathered 27 times.
-TEST(ChannelsLast, OfOneWithManyMoreWindowsThanImage) {
-  const auto transposes = [](const std::string& x, const std::string& w, const std::string& y) {
-    return Count(One(x, w, y), "Transpose(");
-  };
+// Of 27 places of a kernel an image is turned once, not gathered 27 times; places that fill panels badly are rows.
+TEST(ChannelsLast, OfOneWhoseChannelsCostMoreThanTurning) {
+  const auto transposes = [](const std::string& x, const std::string& w, const std::string& y,
+                             const std::string& more = "") { return Count(One(x, w, y, "", more), "Transpose("); };
   EXPECT_EQ(transposes("1, 33, 7, 15, 17", "32, 33, 3, 3, 3", "1, 32, 7, 15, 17"), 2);
-  EXPECT_EQ(transposes("1, 33, 7, 15, 17", "31, 33, 3, 3, 3", "1, 31, 7, 15, 17"), 0);  // panels that are not full
-  EXPECT_EQ(transposes("1, 33, 7, 15, 17", "96, 33, 3, 3, 3", "1, 96, 7, 15, 17"), 0);  // more outputs
-  EXPECT_EQ(transposes("1, 33, 99, 97", "32, 33, 3, 3", "1, 32, 99, 97"), 0);           // few places
+  EXPECT_EQ(transposes("1, 33, 7, 15, 17", "33, 33, 3, 3, 3", "1, 33, 7, 15, 17"), 0);  // a panel of one output
+  EXPECT_EQ(transposes("1, 33, 7, 15, 17", "96, 33, 3, 3, 3", "1, 96, 7, 15, 17"), 2);  // more outputs
+  EXPECT_EQ(transposes("1, 33, 99, 97", "32, 33, 3, 3", "1, 32, 99, 97"), 2);           // 9 places
+  EXPECT_EQ(transposes("1, 33, 99, 97", "64, 33, 3, 3", "1, 64, 99, 97"), 0);           // and an image that is larger
   EXPECT_EQ(transposes("1, 9, 7, 15, 17", "32, 9, 3, 3, 3", "1, 32, 7, 15, 17"), 0);    // short windows
+  const char* const apart = ", strides = [2, 2]";
+  EXPECT_EQ(transposes("1, 512, 26, 26", "1024, 512, 1, 1", "1, 1024, 14, 14", apart), 2);  // 196 places, 224 columns
+  EXPECT_EQ(transposes("1, 512, 30, 30", "1024, 512, 1, 1", "1, 1024, 16, 16", apart), 0);  // 256, 256
+  EXPECT_EQ(transposes("2, 65, 56, 56", "64, 65, 3, 3", "2, 64, 28, 28", apart), 0);
 }
 
 TEST(ChannelsLast, NotWhereItDoesNotPay) {
