@@ -40,6 +40,17 @@ Replacement Neutral(const IdentityContext& context, double neutral, bool commute
 // `x` with the extents of the result, past all Reshapes behind it.
 Replacement Reshaped(const IdentityContext& context, Value x);
 
+// A value as dimension perm[d] of `x` with the extents `dims`, which are its own or runs of them joined: a Transpose
+// behind which neighbours that stay together were made one, or nothing was.
+struct TurnedView {
+  Value x;
+  std::vector<Extent> dims;
+  std::vector<int64_t> perm;
+};
+std::optional<TurnedView> AsTurned(const Graph& graph, Value value);
+// x with the extents `dims`.
+StatusOr<Value> WithoutTurning(const MakeNode& make, const Graph& graph, const TurnedView& view);
+
 // The table whose rows, all of them in their order, a Gather of `value` has: of a block format those as numbers.
 // Nothing for any other node.
 std::optional<Value> AllRowsOf(const Graph& graph, Value value);

@@ -103,6 +103,12 @@ int64_t AxisWithChannelsLast(int64_t axis, size_t rank) {
   return from_start == 1 ? static_cast<int64_t>(rank) - 1 : from_start - 1;
 }
 
+Attributes AxisChannelsLast(const Node& node, size_t rank) {
+  Attributes attributes = node.attributes;
+  attributes.Set("axis", AxisWithChannelsLast(attributes.Int("axis"), rank));
+  return attributes;
+}
+
 AttrDef ChannelsLastAttribute() {
   return {.name = "channels_last",
           .kind = AttrKind::kBool,

@@ -77,10 +77,30 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+// The operand itself, if there is one. Of operands that were all turned, so that the rows of each would be read down
+// its columns, what they were turned from is joined, row by row, and turned once.
+Replacement Identity(const IdentityContext& context) {
+  if (context.inputs.size() == 1) return context.inputs[0];
+  std::vector<TurnedView> views;
+  for (const Value& input : context.inputs) {
+    std::optional<TurnedView> view = AsTurned(context.graph, input);
+    if (!view || (!views.empty() && view->perm != views[0].perm)) return std::nullopt;
+    views.push_back(*std::move(view));
+  }
+  const std::vector<int64_t>& perm = views[0].perm;
+  if (perm.back() == static_cast<int64_t>(perm.size()) - 1) return std::nullopt;
+  std::vector<Value> joined;
+  for (const TurnedView& view : views) {
+    QUERN_ASSIGN(const Value x, WithoutTurning(context.make, context.graph, view));
+    joined.push_back(x);
+  }
+  const int64_t axis = perm[FromStart(context.node.attributes.Int("axis"), perm.size())];
+  QUERN_ASSIGN(const Value all, context.make("Concat", std::move(joined), {{"axis", axis}}));
+  return MakePermuted(context.make, all, perm);
+}
+
 std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorType> operands) {
-  Attributes attributes = node.attributes;
-  attributes.Set("axis", AxisWithChannelsLast(attributes.Int("axis"), operands[0].dims.size()));
-  return attributes;
+  return AxisChannelsLast(node, operands[0].dims.size());
 }
 
 }  // namespace
@@ -96,8 +116,7 @@ const OpDef& Op_concat() {
       .map = Map,
       .pieces = Pieces,
       .channels_last = ChannelsLast,
-      .identity =
-          [](const IdentityContext& c) { return c.inputs.size() == 1 ? Replacement(c.inputs[0]) : std::nullopt; },
+      .identity = Identity,
       .reference = Reference,
       .pairs = SameOfPairs,
       .onnx = "Concat",

@@ -3,6 +3,7 @@
 #include "ir/identity.h"
 #include "ir/pairs.h"
 #include "ir/shape.h"
+#include "ir/window.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -53,6 +54,10 @@ std::optional<Strides> Steps(const Node& node, const Strides& x) {
   return Strides{node.results[0].dims, x.steps, x.offset + node.attributes.Extents("start")[0] * x.steps[axis]};
 }
 
+std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorType> operands) {
+  return AxisChannelsLast(node, operands[0].dims.size());
+}
+
 // The part of a part, and the part of one operand of a Concat read back.
 Replacement Identity(const IdentityContext& context) {
   if (context.type(0) == context.result()) return context.inputs[0];
@@ -97,6 +102,7 @@ const OpDef& Op_narrow() {
       .infer = Infer,
       .map = Map,
       .strides = Steps,
+      .channels_last = ChannelsLast,
       .identity = Identity,
       .reference = Reference,
       .pairs = SameOfPairs,

@@ -9,6 +9,7 @@
 #include "ir/identity.h"
 #include "ir/pairs.h"
 #include "ir/shape.h"
+#include "ir/window.h"
 #include "kir/build.h"
 
 namespace quern::ir {
@@ -103,6 +104,14 @@ Status Reference(RefContext& context) {
   return absl::OkStatus();
 }
 
+std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorType> operands) {
+  Attributes attributes = node.attributes;
+  std::vector<int64_t> axes = attributes.Ints("axis");
+  for (int64_t& axis : axes) axis = AxisWithChannelsLast(axis, operands[0].dims.size());
+  attributes.Set("axis", std::move(axes));
+  return attributes;
+}
+
 // Every element where it was.
 Replacement Identity(const IdentityContext& context) {
   const std::vector<int64_t>& steps = context.node.attributes.Ints("step");
@@ -131,6 +140,7 @@ const OpDef& Op_slice() {
       .infer = Infer,
       .map = Map,
       .strides = Steps,
+      .channels_last = ChannelsLast,
       .identity = Identity,
       .reference = Reference,
       .pairs = SameOfPairs,

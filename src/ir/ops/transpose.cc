@@ -1,6 +1,7 @@
 // Transpose: dimension d of the result is dimension perm[d] of the operand.
 
 #include <algorithm>
+#include <map>
 
 #include "ir/identity.h"
 #include "ir/pairs.h"
@@ -55,12 +56,10 @@ StatusOr<std::vector<Value>> Pairs(const PairsContext& context) {
 Replacement Identity(const IdentityContext& context) {
   std::vector<int64_t> perm = context.node.attributes.Ints("perm");
   Value x = context.inputs[0];
-  const Node& behind = context.behind(0);
-  const bool twice = behind.op == context.node.op;
-  if (twice) {
-    const std::vector<int64_t>& first = behind.attributes.Ints("perm");
-    for (int64_t& p : perm) p = first[p];
-    x = behind.inputs[0];
+  const std::optional<TurnedView> first = AsTurned(context.graph, x);
+  if (first) {
+    for (int64_t& p : perm) p = first->perm[p];
+    QUERN_ASSIGN(x, WithoutTurning(context.make, context.graph, *first));
   }
   if (std::is_sorted(perm.begin(), perm.end())) return x;
   // Moving dimensions of one element moves nothing.
@@ -69,7 +68,7 @@ Replacement Identity(const IdentityContext& context) {
   std::copy_if(perm.begin(), perm.end(), std::back_inserter(live),
                [&](int64_t p) { return type.dims[p] != Extent(1); });
   if (std::is_sorted(live.begin(), live.end())) return Reshaped(context, x);
-  if (twice) return context.make("Transpose", {x}, {{"perm", perm}});
+  if (first) return context.make("Transpose", {x}, {{"perm", perm}});
   return std::nullopt;
 }
 
@@ -100,6 +99,36 @@ StatusOr<Value> MakeTransposed(const MakeNode& make, Value matrix) {
 
 StatusOr<Value> MakePermuted(const MakeNode& make, Value x, std::vector<int64_t> perm) {
   return make("Transpose", {x}, {{"perm", std::move(perm)}});
+}
+
+std::optional<TurnedView> AsTurned(const Graph& graph, Value value) {
+  const Node& last = graph.node(value.node);
+  const Node& node = IsReshape(graph, last) ? graph.node(last.inputs[0].node) : last;
+  if (node.op != &Op_transpose()) return std::nullopt;
+  const std::vector<int64_t>& perm = node.attributes.Ints("perm");
+  const std::vector<Extent>&turned = node.results[0].dims, &dims = graph.type(value).dims;
+  // The run of its dimensions that each of the value's is, by where it begins in x.
+  std::map<int64_t, size_t> runs;
+  size_t d = 0;
+  for (size_t r = 0; r < dims.size(); ++r) {
+    if (d == turned.size()) return std::nullopt;
+    runs[perm[d]] = r;
+    Extent extent = turned[d++];
+    while (extent != dims[r] && d < turned.size() && perm[d] == perm[d - 1] + 1) extent = extent * turned[d++];
+    if (extent != dims[r]) return std::nullopt;
+  }
+  if (d != turned.size()) return std::nullopt;
+  TurnedView view = {node.inputs[0], {}, std::vector<int64_t>(dims.size())};
+  for (const auto& [start, r] : runs) {
+    view.perm[r] = static_cast<int64_t>(view.dims.size());
+    view.dims.push_back(dims[r]);
+  }
+  return view;
+}
+
+StatusOr<Value> WithoutTurning(const MakeNode& make, const Graph& graph, const TurnedView& view) {
+  if (graph.type(view.x).dims == view.dims) return view.x;
+  return MakeReshaped(make, view.x, view.dims);
 }
 
 const std::vector<int64_t>* PermutationOf(const Node& node) {

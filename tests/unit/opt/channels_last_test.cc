@@ -73,6 +73,15 @@ TEST(ChannelsLast, ThroughJoinsAndPools) {
   const std::string joined = After(Three("Silu(%4)", "Concat(%8, %0, %4) {axis = 1} : f32[2, 51, 9, 11]"));
   EXPECT_EQ(Count(joined, "axis = 3"), 1) << joined;
   EXPECT_EQ(Count(joined, "Transpose("), 2) << joined;
+  // Parts of images: of channels, of places.
+  const std::string narrow =
+      After(Three("Silu(%4)", "Narrow(%8) {axis = 1, start = <3>, length = <7>} : f32[2, 7, 9, 11]"));
+  EXPECT_EQ(Count(narrow, "axis = 3"), 1) << narrow;
+  EXPECT_EQ(Count(narrow, "Transpose("), 2) << narrow;
+  const std::string slice = After(
+      Three("Silu(%4)", "Slice(%8) {axis = [-3, 3], start = <1, 2>, stop = <17, 9>, step = [2, 3]} : f32[2, 8, 9, 3]"));
+  EXPECT_EQ(Count(slice, "axis = [3, 2]"), 1) << slice;
+  EXPECT_EQ(Count(slice, "Transpose("), 2) << slice;
 }
 
 // One convolution of f32[$x] by f32[$w], which gives f32[$y], after the pass.

@@ -77,6 +77,78 @@ TEST(Simplify, ViewsOfViews) {
 )");
 }
 
+// Two turns are one, also where neighbours that stay together became one dimension between them.
+TEST(Simplify, TurnsBehindTurns) {
+  EXPECT_EQ(After(Simplify, R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[2, 5, S, 7]
+  %1 = Transpose(%0) {perm = [0, 3, 1, 2]} : f32[2, 7, 5, S]
+  %2 = Reshape(%1) {shape = <2, 7, 5*S>} : f32[2, 7, 5*S]
+  %3 = Transpose(%2) {perm = [0, 2, 1]} : f32[2, 5*S, 7]
+  %4 = Transpose(%2) {perm = [1, 0, 2]} : f32[7, 2, 5*S]
+  %5 = Reshape(%1) {shape = <2, 35, S>} : f32[2, 35, S]
+  %6 = Transpose(%5) {perm = [0, 2, 1]} : f32[2, S, 35]
+  return %3, %4, %6
+}
+)"),
+            R"(graph g sym S in 1..8 {
+  %0 = Input() {name = "x"} : f32[2, 5, S, 7]
+  %1 = Transpose(%0) {perm = [0, 3, 1, 2]} : f32[2, 7, 5, S]
+  %2 = Reshape(%0) {shape = <2, S * 5, 7>} : f32[2, S * 5, 7]
+  %3 = Reshape(%0) {shape = <2, S * 5, 7>} : f32[2, S * 5, 7]
+  %4 = Transpose(%3) {perm = [2, 0, 1]} : f32[7, 2, S * 5]
+  %5 = Reshape(%1) {shape = <2, 35, S>} : f32[2, 35, S]
+  %6 = Transpose(%5) {perm = [0, 2, 1]} : f32[2, S, 35]
+  return %2, %4, %6
+}
+)");
+}
+
+// Operands that were all turned in one way are joined first; not where rows stay rows, or where they differ.
+TEST(Simplify, JoinsBeforeTurning) {
+  const char* const graph = R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 5, 3, 7]
+  %1 = Input() {name = "y"} : f32[2, 3, 2, 7]
+  %2 = Transpose(%0) {perm = [$p]} : $t
+  %3 = Reshape(%2) {shape = <$s>} : f32[$s]
+  %4 = Transpose(%1) {perm = [$q]} : $u
+  %5 = Reshape(%4) {shape = <$v>} : f32[$v]
+  %6 = Concat(%3, %5) {axis = $a} : f32[$r]
+  return %6
+}
+)";
+  const std::string joined = After(Simplify, absl::StrReplaceAll(graph, {{"$p", "0, 3, 1, 2"},
+                                                                         {"$t", "f32[2, 7, 5, 3]"},
+                                                                         {"$s", "2, 7, 15"},
+                                                                         {"$q", "0, 3, 1, 2"},
+                                                                         {"$u", "f32[2, 7, 3, 2]"},
+                                                                         {"$v", "2, 7, 6"},
+                                                                         {"$a", "-1"},
+                                                                         {"$r", "2, 7, 21"}}));
+  EXPECT_THAT(joined, testing::HasSubstr("Concat(%2, %3) {axis = 1} : f32[2, 21, 7]\n"));
+  EXPECT_THAT(joined, testing::HasSubstr("Transpose(%4) {perm = [0, 2, 1]} : f32[2, 7, 21]\n"));
+  const auto kept = [&](std::vector<std::pair<const absl::string_view, absl::string_view>> by) {
+    return After(Simplify, absl::StrReplaceAll(graph, by));
+  };
+  EXPECT_THAT(kept({{"$p", "0, 1, 2, 3"},
+                    {"$t", "f32[2, 5, 3, 7]"},
+                    {"$s", "2, 15, 7"},
+                    {"$q", "0, 2, 1, 3"},
+                    {"$u", "f32[2, 2, 3, 7]"},
+                    {"$v", "2, 6, 7"},
+                    {"$a", "1"},
+                    {"$r", "2, 21, 7"}}),
+              testing::HasSubstr("Concat(%2, %4) {axis = 1} : f32[2, 21, 7]\n"));
+  EXPECT_THAT(kept({{"$p", "0, 3, 1, 2"},
+                    {"$t", "f32[2, 7, 5, 3]"},
+                    {"$s", "2, 7, 15"},
+                    {"$q", "2, 3, 0, 1"},
+                    {"$u", "f32[2, 7, 2, 3]"},
+                    {"$v", "2, 7, 6"},
+                    {"$a", "2"},
+                    {"$r", "2, 7, 21"}}),
+              testing::HasSubstr("Concat(%3, %5) {axis = 2} : f32[2, 7, 21]\n"));
+}
+
 TEST(Simplify, PartsOfAConcat) {
   EXPECT_EQ(After(Simplify, R"(graph g {
   %0 = Input() {name = "up"} : f32[3, 8]
