@@ -93,9 +93,9 @@ TEST(Simplify, TurnsBehindTurns) {
             R"(graph g sym S in 1..8 {
   %0 = Input() {name = "x"} : f32[2, 5, S, 7]
   %1 = Transpose(%0) {perm = [0, 3, 1, 2]} : f32[2, 7, 5, S]
-  %2 = Reshape(%0) {shape = <2, S * 5, 7>} : f32[2, S * 5, 7]
-  %3 = Reshape(%0) {shape = <2, S * 5, 7>} : f32[2, S * 5, 7]
-  %4 = Transpose(%3) {perm = [2, 0, 1]} : f32[7, 2, S * 5]
+  %2 = Reshape(%0) {shape = <2, 5*S, 7>} : f32[2, 5*S, 7]
+  %3 = Reshape(%0) {shape = <2, 5*S, 7>} : f32[2, 5*S, 7]
+  %4 = Transpose(%3) {perm = [2, 0, 1]} : f32[7, 2, 5*S]
   %5 = Reshape(%1) {shape = <2, 35, S>} : f32[2, 35, S]
   %6 = Transpose(%5) {perm = [0, 2, 1]} : f32[2, S, 35]
   return %2, %4, %6
