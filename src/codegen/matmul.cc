@@ -287,6 +287,16 @@ kir::ExprRef MatmulKernels::LiveColumns(const MatmulSegment& segment, const kir:
   return Live(Extent(segment.columns), n, count);
 }
 
+bool MatmulKernels::LacksVectors(const MatmulSegment& segment) const {
+  const int64_t width = plan_.row->panel_rows, rest = segment.columns % width;
+  return rest != 0 && !plan_.row->in_words() && rest <= width - view_.facts.lanes;
+}
+
+kir::SliceDim MatmulKernels::PanelColumns(const MatmulSegment& segment, const kir::ExprRef& n) const {
+  if (!LacksVectors(segment)) return kb::All();
+  return kb::Range(kb::Int(0), LiveColumns(segment, n, plan_.row->panel_rows));
+}
+
 std::string MatmulKernels::HiddenName(const MatmulResult& result) { return absl::StrCat("hid", result.output); }
 
 void MatmulKernels::EmitHidden(const MatmulSegment& segment, int64_t chunk, kir::Block& block) const {

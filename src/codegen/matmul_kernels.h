@@ -62,6 +62,9 @@ class MatmulKernels {
   kir::ExprRef EndRow() const;
   // Columns of a tile of `count` from n that exist: all of them, unless the last chunk is cut short.
   kir::ExprRef LiveColumns(const MatmulSegment& segment, const kir::ExprRef& n, int64_t count) const;
+  // Whether the last panel of a segment has vectors of no column; the columns that a panel is multiplied by.
+  bool LacksVectors(const MatmulSegment& segment) const;
+  kir::SliceDim PanelColumns(const MatmulSegment& segment, const kir::ExprRef& n) const;
   // The sum of a root at `column` of the row that is being finished.
   using Sum = std::function<kir::ExprRef(int root, const kir::ExprRef& column)>;
   // Stores the element (row, column) of every result of the segment. What is quantised goes to hidden rows, at
@@ -119,7 +122,7 @@ class MatmulKernels {
   bool PanelsFit() const;
   // The blocks of k, where it is cut at all.
   std::optional<DepthBlocks> CutDepth() const;
-  kir::Slice Panel(KernelWriter& writer, int root, const kir::ExprRef& n);
+  kir::Slice Panel(KernelWriter& writer, int root, const MatmulSegment& segment, const kir::ExprRef& n);
   kir::StmtRef PrefetchNextPanel(KernelWriter& writer, int root, const kir::ExprRef& n, const kir::ExprRef& m,
                                  int64_t step);
   std::vector<kir::Slice> ResultRectangles(KernelWriter& writer, const MatmulSegment& segment, const kir::ExprRef& m,
@@ -156,7 +159,8 @@ class MatmulKernels {
   int64_t LinesChunk();
   kir::Block FillLines(KernelWriter& writer);
   kir::Block LineTiles(const MatmulSegment& segment, int64_t together) const;
-  kir::Block LineProducts(KernelWriter& writer, int root, int64_t together, const kir::ExprRef& n, bool by_runs) const;
+  kir::Block LineProducts(KernelWriter& writer, const MatmulSegment& segment, int root, int64_t together,
+                          const kir::ExprRef& n, bool by_runs) const;
   kir::Block LinesByPanel(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                           int64_t together);
   kir::Block LinesByRuns(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0);

@@ -67,16 +67,17 @@ kir::Block MatmulKernels::FillLines(KernelWriter& writer) {
 }
 
 // The taps of a tile by a line of the kernel.
-kir::Block MatmulKernels::LineProducts(KernelWriter& writer, int root, int64_t together, const kir::ExprRef& n,
-                                       bool by_runs) const {
+kir::Block MatmulKernels::LineProducts(KernelWriter& writer, const MatmulSegment& segment, int root, int64_t together,
+                                       const kir::ExprRef& n, bool by_runs) const {
   const std::string weights = writer.Input(view_.InputIndex(view_.node(root).inputs[1]));
   const bool of_all = rows_inside_ && !by_runs;
   return lines_->Taps([&](kir::Slice x, const kir::ExprRef& k, int64_t count) {
     const kir::ExprRef at = lines_->RunStart() + k;
     const auto of = [&](int64_t part) {
-      const kir::ExprRef which =
-          (n + static_cast<double>(part * plan_.row->panel_rows)) / static_cast<double>(ir::kPanelColumns);
-      return kb::SliceOf(weights, {kb::All(), kb::Range(which * static_cast<double>(plan_.k) + at, kb::Int(count))});
+      const kir::ExprRef column = n + static_cast<double>(part * plan_.row->panel_rows),
+                         which = column / static_cast<double>(ir::kPanelColumns);
+      return kb::SliceOf(weights, {PanelColumns(segment, column),
+                                   kb::Range(which * static_cast<double>(plan_.k) + at, kb::Int(count))});
     };
     const Asked asked = AskFor(together, by_runs ? lines_->RunElements() : plan_.k, lines_->Tile(of_all),
                                lines_->TileCount(of_all), by_runs ? k : at, count);
@@ -104,7 +105,8 @@ kir::Block MatmulKernels::LinesByPanel(KernelWriter& writer, FusedExpr& expr, co
       tile.push_back(kb::Prefetch(std::move(slice)));
     Append(tile, LineTiles(segment, together));
     for (const int root : segment.roots)
-      Append(tile, lines_->OverRuns(LineProducts(writer, root, together, n, /*by_runs=*/false), /*in_tiles=*/true));
+      Append(tile,
+             lines_->OverRuns(LineProducts(writer, segment, root, together, n, /*by_runs=*/false), /*in_tiles=*/true));
     for (int64_t part = 0; part < together; ++part) {
       const kir::ExprRef from = f + static_cast<double>(part * width);
       tile.push_back(Epilogue(writer, expr, segment, row, rows, n0 + from, LiveColumns(segment, n0 + from, width),
@@ -125,7 +127,7 @@ kir::Block MatmulKernels::LinesByRuns(KernelWriter& writer, FusedExpr& expr, con
   });
   const auto add = [&](const kir::ExprRef&, const kir::ExprRef& rows) {
     kir::Block tile = LineTiles(segment, 1);
-    for (const int root : segment.roots) Append(tile, LineProducts(writer, root, 1, n, /*by_runs=*/true));
+    for (const int root : segment.roots) Append(tile, LineProducts(writer, segment, root, 1, n, /*by_runs=*/true));
     tile.push_back(AddToSums(segment, lines_->RowInBlock(), rows, zero, live, 0));
     return tile;
   };

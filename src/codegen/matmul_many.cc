@@ -78,7 +78,7 @@ int64_t MatmulKernels::ManyChunk() const {
 int64_t MatmulKernels::PanelsTogether(int64_t chunk) const {
   const int64_t both = 2 * plan_.row->panel_rows;
   const bool even = std::ranges::all_of(plan_.segments, [&](const MatmulSegment& segment) {
-    return CeilDiv(segment.columns, plan_.row->panel_rows) % 2 == 0;
+    return CeilDiv(segment.columns, plan_.row->panel_rows) % 2 == 0 && !LacksVectors(segment);
   });
   // Elsewhere a pair would be two calls. Two long panels would not stay in the second cache for all rows.
   const bool stays = plan_.windows || 2 * PanelBytes(2) <= view_.facts.scratch_bytes;
@@ -172,7 +172,7 @@ void MatmulKernels::CutPanelRows(int64_t chunk, int64_t most) {
 }
 
 // The panel of a root's weights that begins with column n, or what of it is in the block of k.
-kir::Slice MatmulKernels::Panel(KernelWriter& writer, int root, const kir::ExprRef& n) {
+kir::Slice MatmulKernels::Panel(KernelWriter& writer, int root, const MatmulSegment& segment, const kir::ExprRef& n) {
   kir::ExprRef first = n / static_cast<double>(ir::kPanelColumns) * static_cast<double>(PanelWords()),
                count = kb::Int(PanelWords());
   if (InDepthBlocks()) {
@@ -181,7 +181,8 @@ kir::Slice MatmulKernels::Panel(KernelWriter& writer, int root, const kir::ExprR
     first = first + (plan_.row->in_words() ? depth.First() / word : depth.First());
     count = plan_.row->in_words() ? (depth.Count() + (word - 1)) / word : depth.Count();
   }
-  return kb::SliceOf(writer.Input(view_.InputIndex(view_.node(root).inputs[1])), {kb::All(), kb::Range(first, count)});
+  return kb::SliceOf(writer.Input(view_.InputIndex(view_.node(root).inputs[1])),
+                     {PanelColumns(segment, n), kb::Range(first, count)});
 }
 
 // The rows that the next panel is packed from, a part beside each tile, what is left beside the last: all of them at
@@ -287,7 +288,7 @@ void MatmulKernels::EmitMany(KernelWriter& writer, FusedExpr& expr, const Matmul
         root, together, Rows(writer, m, rows_of_tile, prologue_in_chunk_),
         [&](int64_t part) {
           if (packs) return packed(absl::StrCat("p", root));
-          return Panel(writer, root, n + static_cast<double>(part * width));
+          return Panel(writer, root, segment, n + static_cast<double>(part * width));
         },
         asked, writer));
   }
