@@ -289,7 +289,7 @@ kir::ExprRef MatmulKernels::LiveColumns(const MatmulSegment& segment, const kir:
 
 bool MatmulKernels::LacksVectors(const MatmulSegment& segment) const {
   const int64_t width = plan_.row->panel_rows, rest = segment.columns % width;
-  return rest != 0 && !plan_.row->in_words() && rest <= width - view_.facts.lanes;
+  return rest != 0 && rest <= width - view_.facts.lanes;
 }
 
 kir::SliceDim MatmulKernels::PanelColumns(const MatmulSegment& segment, const kir::ExprRef& n) const {

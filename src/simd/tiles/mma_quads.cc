@@ -86,11 +86,11 @@ HWY_INLINE uint32_t LastWord(const char* x, int64_t count) {
   return word;
 }
 
-// Adds the products of `words` words of R rows and of two vectors of columns, and to row i more[i].
-template <int R, typename Term>
+// Adds the products of `words` words of R rows and of V vectors of columns, and to row i more[i].
+template <int R, int V, typename Term>
 HWY_NOINLINE void Block(uint32_t* c, int64_t c_ld, const char* x, int64_t x_stride, const uint32_t* panel,
                         int64_t columns, int64_t words, const uint32_t* more) {
-  MultiplyTile<R, kTileVectors, 1, Term>(
+  MultiplyTile<R, V, 1, Term>(
       x, x_stride, sizeof(uint32_t), reinterpret_cast<const char*>(panel), kPanelColumns * sizeof(uint32_t), words,
       [](const char* b, int v) {
         return Term::OfPanel(hn::LoadU(kU32, reinterpret_cast<const uint32_t*>(b) + v * kLanes));
@@ -137,11 +137,22 @@ HWY_INLINE void Multiply(uint32_t* c, int64_t c_ld, const char* x, int64_t x_str
         if (add != 0) more[i] = static_cast<uint32_t>(add) * SumOf<kSigned>(x + i * x_stride, k);
         last[i] = LastWord(x + i * x_stride + k / 4 * 4, k % 4);
       }
-      for (int64_t j = 0; j < n; j += kTileColumns) {
-        Block<R, Term>(c + j, c_ld, x, x_stride, panel + j, n - j, k / 4, more);
+      const auto multiply = [&]<int V>(int64_t j) {
+        Block<R, V, Term>(c + j, c_ld, x, x_stride, panel + j, n - j, k / 4, more);
         if (k % 4 != 0)
-          Block<R, Term>(c + j, c_ld, reinterpret_cast<const char*>(last), sizeof(uint32_t),
-                         panel + k / 4 * kPanelColumns + j, n - j, 1, none);
+          Block<R, V, Term>(c + j, c_ld, reinterpret_cast<const char*>(last), sizeof(uint32_t),
+                            panel + k / 4 * kPanelColumns + j, n - j, 1, none);
+      };
+      for (int64_t j = 0; j < n; j += kTileColumns) {
+        // Where the last columns fit one vector, the others would be multiplied for nothing; of a few rows that is all
+        // the same.
+        if constexpr (R >= 4) {
+          if (n - j <= kLanes) {
+            multiply.template operator()<1>(j);
+            continue;
+          }
+        }
+        multiply.template operator()<kTileVectors>(j);
       }
     });
     m -= rows;

@@ -204,6 +204,30 @@ TEST(Convolutions, AskForTheNextLineOfWeights) {
   EXPECT_THAT(kernel(448), Not(HasSubstr("next")));
 }
 
+// Of the columns of a last panel vectors that have none are left out.
+TEST(Products, LeaveOutVectorsOfNoColumns) {
+  const auto kernel = [](int64_t columns, const char* cpu) {
+    Graph g;
+    const Value x = g.Input("x", "f32[64, 96]");
+    g.Output("y", g.Op("MatMul", {x, g.Param("w", absl::StrFormat("f32[96, %d]", columns))}));
+    return *g.Dump({.stage = "kir", .kernel = "MatMul"}, {.cpu = cpu});
+  };
+  EXPECT_THAT(kernel(80, "x86-64-v4"), HasSubstr("x1[0 : +min(80 - "));
+  EXPECT_THAT(kernel(81, "x86-64-v4"), HasSubstr("x1[:, "));
+  EXPECT_THAT(kernel(88, "x86-64-v3"), HasSubstr("x1[0 : +min(88 - "));
+  EXPECT_THAT(kernel(89, "x86-64-v3"), HasSubstr("x1[:, "));
+  // A pair of panels would be multiplied whole.
+  const auto convolution = [](int64_t columns) {
+    Graph g;
+    const Value x = g.Input("x", "f32[1, 14, 14, 96]");
+    const Value w = g.Param("w", absl::StrFormat("f32[%d, 96, 3, 3]", columns));
+    g.Output("y", g.Op("Conv", {x, w}, {{"channels_last", true}}));
+    return *g.Dump({.stage = "kir", .kernel = "MatMulPanels"}, {.cpu = "x86-64-v4"});
+  };
+  EXPECT_THAT(convolution(48), Not(HasSubstr("mma_f32_pair")));
+  EXPECT_THAT(convolution(49), HasSubstr("mma_f32_pair"));
+}
+
 // Lines of the kernel that lie in the padding: by either order of the loops.
 TEST(Convolutions, LeaveOutLinesOfPadding) {
   const auto kernel = [](int64_t channels, std::vector<int64_t> pads) {
