@@ -15,10 +15,7 @@ std::vector<AttrDef> ScaleAttributes() {
 
 std::optional<Attributes> ScalesChannelsLast(const Node& node, std::span<const TensorType> operands) {
   if (node.attributes.Int("block") != 0) return std::nullopt;
-  Attributes attributes = node.attributes;
-  if (operands[1].rank() != 0)
-    attributes.Set("axis", AxisWithChannelsLast(attributes.Int("axis"), operands[0].dims.size()));
-  return attributes;
+  return operands[1].rank() == 0 ? node.attributes : AxisChannelsLast(node, operands[0].dims.size());
 }
 
 Status CheckScales(const InferContext& context) {
