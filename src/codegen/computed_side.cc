@@ -62,6 +62,13 @@ ComputedSide::Segment ComputedSide::Row(const kir::ExprRef& q) const {
   return {kb::Int(0), length, q * length, Spread(q, {across_.begin(), across_.end() - 1})};
 }
 
+ComputedSide::Segment ComputedSide::Row(const kir::Index& outer) const {
+  const kir::ExprRef length = kb::FromExtent(across_.back());
+  kir::ExprRef q = kb::Int(0);
+  for (size_t d = 0; d < outer.size(); ++d) q = q * kb::FromExtent(across_[d]) + outer[d];
+  return {kb::Int(0), length, q * length, outer};
+}
+
 kir::Block ComputedSide::Across(const kir::ExprRef& from, const kir::ExprRef& live,
                                 const std::function<kir::Block(const Segment&)>& body) const {
   if (across_.size() <= 1) return body({from, from + live, kb::Int(0), {}});

@@ -44,8 +44,9 @@ class ComputedSide {
                     const std::function<kir::Block(const Segment& segment)>& body) const;
   // Their extents, outermost first; none where there is one.
   const std::vector<Extent>& across() const { return across_; }
-  // All of them with this number along their outer axes.
+  // All of them with this number along their outer axes, or at that place there.
   Segment Row(const kir::ExprRef& q) const;
+  Segment Row(const kir::Index& outer) const;
   // The element at `c` of a segment, and `at` on the axes of k, as a factor.
   kir::ExprRef Element(const Segment& segment, const kir::ExprRef& c, const kir::Index& at);
   // The element of one column or row.

@@ -28,6 +28,7 @@ constexpr int64_t kElements = 1 << 12;  // of a chunk, about
 constexpr int64_t kProducts = 1 << 16;  // multiplications of a chunk, about
 constexpr int64_t kLines = 4;           // that are computed at a time
 constexpr int64_t kTermsOfLines = 200;  // of all of those: more take long to compile
+constexpr int64_t kTermsOfPlanes = 60;  // the same in three dimensions, where loops are cut in more parts
 
 // The sum over the axes of k of products: loops over the first of them, terms written out over the last ones, as many
 // as make few enough.
@@ -51,10 +52,10 @@ class Sum {
   // How many lines of results are worth computing at a time: as many as divide them.
   int64_t LinesTogether(const Extent& lines) const {
     const std::vector<Extent>& k = right_.k();
-    if (loops_ > 0 || k.size() < 2 || !lines.is_constant()) return 1;
-    const int64_t high = k[k.size() - 2].constant();
+    if (loops_ > 0 || k.size() < 2 || k.size() > 3 || !lines.is_constant()) return 1;
+    const int64_t high = k[k.size() - 2].constant(), most = k.size() == 2 ? kTermsOfLines : kTermsOfPlanes;
     for (int64_t together = kLines; high > 1 && together > 1; --together) {
-      if (lines.constant() % together == 0 && together * written_ <= kTermsOfLines) return together;
+      if (lines.constant() % together == 0 && together * written_ <= most) return together;
     }
     return 1;
   }
@@ -68,8 +69,10 @@ class Sum {
         const std::vector<int64_t> at = Places(k);
         kir::Index index;
         for (const int64_t place : at) index.push_back(kb::Int(place));
-        terms.push_back(
-            {line + at[at.size() - 2], line, kernel_.Left(row, kb::Int(k)), right_.Element(lines[line], c, index)});
+        const size_t d = at.size() - 2;
+        const int64_t plane = d == 0 ? 0 : at[d - 1],
+                      place = plane * (kLines + right_.k()[d].constant()) + line + at[d];
+        terms.push_back({place, line, kernel_.Left(row, kb::Int(k)), right_.Element(lines[line], c, index)});
       }
     }
     return SumLines(terms, static_cast<int>(lines.size()), block);
@@ -137,13 +140,17 @@ StatusOr<LoweredRegion> LowerDirect(const ProductSpace& space) {
   if (right.across().empty()) return kernel.Finish({{"q", zero, kb::Int(1), 1}}, over({zero, kb::Int(1), zero, {}}));
   Extent lines(1);
   for (size_t d = 0; d + 1 < right.across().size(); ++d) lines = lines * right.across()[d];
-  const int64_t together = right.across().size() == 2 ? sum.LinesTogether(lines) : 1;
+  const size_t outer = right.across().size() - 1;
+  const int64_t together = outer == 1 || outer == 2 ? sum.LinesTogether(right.across()[outer - 1]) : 1;
+  const bool planes = together > 1 && outer == 2;  // whose lines have a loop of their own
   // Those of a step.
   const auto of_lines = [&]() -> kir::Block {
     if (together == 1) return over(right.Row(q));
     std::vector<ComputedSide::Segment> segments;
-    for (int64_t line = 0; line < together; ++line)
-      segments.push_back(right.Row(q * static_cast<double>(together) + static_cast<double>(line)));
+    for (int64_t line = 0; line < together; ++line) {
+      const kir::ExprRef at = q * static_cast<double>(together) + static_cast<double>(line);
+      segments.push_back(right.Row(planes ? kir::Index{kb::Ref("p"), at} : kir::Index{at}));
+    }
     kir::Block body;
     const std::vector<kir::ExprRef> sums = sum.OfLines(r, segments, c, body);
     for (int64_t line = 0; line < together; ++line) {
@@ -155,6 +162,13 @@ StatusOr<LoweredRegion> LowerDirect(const ProductSpace& space) {
   };
   const int64_t columns = view.UpperBound(right.across().back()),
                 step = std::max<int64_t>(1, enough / std::max<int64_t>(1, columns * together));
+  if (planes) {
+    const int64_t each = right.across()[1].constant(), some = std::max<int64_t>(1, step * together / each);
+    const kir::ExprRef p0 = kb::Ref("p0"), all = kb::FromExtent(right.across()[0]);
+    kir::Block of_plane = {kb::For("q", zero, kb::Int(each / together), of_lines())};
+    return kernel.Finish({{"p0", zero, all, some}},
+                         {kb::For("p", p0, kb::Min(p0 + static_cast<double>(some), all), std::move(of_plane))});
+  }
   const Extent steps = together == 1 ? lines : Extent(lines.constant() / together);
   const kir::ExprRef q0 = kb::Ref("q0"), end = kb::FromExtent(steps);
   if (!space.batch_axes().empty() && view.UpperBound(steps) <= step)

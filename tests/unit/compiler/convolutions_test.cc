@@ -391,6 +391,16 @@ TEST(Convolutions, OfEachChannel) {
   ExpectConv("2, 3, 101", "3, 1, 5", "groups = 3, pads = [2, 2], strides = [2]", "2, 3, 51");
   ExpectConv("1, 3, 5, 7, 15", "3, 1, 3, 3, 3", "groups = 3, pads = [1, 1, 1, 1, 1, 1], strides = [2, 2, 2]",
              "1, 3, 3, 4, 8");
+  // Lines of planes, some at a time: as many as divide them, planes ahead of the image and behind it, flat kernels.
+  for (const char* const type : {"f32", "f64"}) {
+    ExpectConv("2, 3, 5, 8, 15", "3, 1, 3, 3, 3", "groups = 3, pads = [1, 1, 1, 1, 1, 1]", "2, 3, 5, 8, 15", type);
+    ExpectConv("1, 3, 5, 9, 37", "3, 1, 3, 2, 3", "groups = 3, pads = [3, 1, 1, 2, 0, 1]", "1, 3, 8, 9, 37", type);
+  }
+  ExpectConv("1, 3, 5, 8, 15", "3, 1, 1, 3, 3", "groups = 3, pads = [0, 1, 1, 0, 1, 1]", "1, 3, 5, 8, 15");
+  ExpectConv("1, 3, 5, 8, 15", "3, 1, 3, 3, 1", "groups = 3, pads = [1, 1, 0, 1, 1, 0]", "1, 3, 5, 8, 15");
+  ExpectConv("1, 3, 3, 8, 15", "3, 1, 3, 3, 3", "groups = 3, pads = [0, 1, 1, 0, 1, 1]", "1, 3, 1, 8, 15");
+  ExpectConv("1, 3, 5, 9, 15", "3, 1, 3, 3, 3",
+             "groups = 3, pads = [1, 1, 1, 1, 1, 1], strides = [1, 2, 1], dilations = [2, 1, 1]", "1, 3, 3, 5, 15");
   // Sizes that are known at the run.
   ExpectConv("1, 3, H, 15", "3, 1, 3, 3", "groups = 3, pads = [1, 1, 1, 1], strides = [2, 2]",
              "1, 3, floor((H - 1) / 2) + 1, 8", "f32", " sym H in 1..", {{{"H", 1}}, {{"H", 2}}, {{"H", 37}}});
