@@ -111,10 +111,11 @@ class MatmulKernels {
   // elements the tile op reads; null and 0: all.
   Asked AskFor(int64_t together, int64_t depth, const kir::ExprRef& tile, const kir::ExprRef& tiles,
                const kir::ExprRef& k = nullptr, int64_t count = 0) const;
-  // The products of rows `x` and those panels, each to a tile of its own. `panel`: what is read of each.
+  // The products of rows `x` and those panels, each to a tile of its own. `panel`: what is read of each; `runs`: rows of
+  // floats run on into each other.
   kir::StmtRef MultiplyPanels(int root, int64_t together, kir::Slice x,
                               const std::function<kir::Slice(int64_t part)>& panel, const Asked& asked,
-                              KernelWriter& writer) const;
+                              KernelWriter& writer, bool runs = false) const;
   // At most so many rows are dotted: kFewRows, or more where what a row gets may depend on how many there are.
   int64_t FewRows() const;
   bool InIntegers() const { return plan_.row->panel == kir::Layout::kPanel16; }
@@ -159,8 +160,8 @@ class MatmulKernels {
   int64_t LinesChunk();
   kir::Block FillLines(KernelWriter& writer);
   kir::Block LineTiles(const MatmulSegment& segment, int64_t together) const;
-  kir::Block LineProducts(KernelWriter& writer, const MatmulSegment& segment, int root, int64_t together,
-                          const kir::ExprRef& n, bool by_runs) const;
+  kir::StmtRef LineProduct(KernelWriter& writer, const MatmulSegment& segment, int root, int64_t together,
+                           const kir::ExprRef& n, bool by_runs) const;
   kir::Block LinesByPanel(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0,
                           int64_t together);
   kir::Block LinesByRuns(KernelWriter& writer, FusedExpr& expr, const MatmulSegment& segment, const kir::ExprRef& n0);

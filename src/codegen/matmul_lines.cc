@@ -5,11 +5,9 @@
 //     for r in 0..9 { for p in 0..16 { vec e in 0..256 { px[r * 16 + p, e] = x0[0, q0 + r - 1, ..] else 0 } } }
 //     for f in 0..64 by 32 {
 //       for q in q0 .. q0 + 7 { for c in 0..14 by 14 {
-//         tile t3 : f32[14, 32] = 0                       or two, of panels that are read together (matmul_many.cc)
-//         for h in 0..3 { for j in 0..3 {
-//           mma_f32 t3 += px[(q - q0 + h) * 16 + c + j : +14, 0 : +256], x1[:, .. + (h * 3 + j) * 256 : +256]
-//         } }
-//         map (i, j) in t3 { .. }
+//         tile t3 : f32[16, 32] = 0                       or two, of panels that are read together (matmul_many.cc)
+//         for h in 0..3 { mma_f32_runs t3 += px[(q - q0 + h) * 16 + c : +16, :], x1[:, .. + h * 768 : +768] }
+//         map (i, j) in t3[14, 32] { .. }
 //       } }
 //     }
 //   }
@@ -20,9 +18,9 @@
 //
 //   alloc s3 : f32[49, 32] = 0
 //   for h in 0..3 { for q in 0..7 { for c in 0..7 by 7 {
-//     tile t3 : f32[7, 32] = 0
-//     for j in 0..3 { mma_f32 t3 += .. next .. after .. }
-//     map (i, j) in t3 { s3[q * 7 + c + i, j] = s3[..] + t3 }
+//     tile t3 : f32[9, 32] = 0
+//     mma_f32_runs t3 += .. next .. after ..
+//     map (i, j) in t3[7, 32] { s3[q * 7 + c + i, j] = s3[..] + t3 }
 //   } } }
 #include <algorithm>
 
@@ -66,30 +64,30 @@ kir::Block MatmulKernels::FillLines(KernelWriter& writer) {
   return lines_->Fill(left);
 }
 
-// The taps of a tile by a line of the kernel.
-kir::Block MatmulKernels::LineProducts(KernelWriter& writer, const MatmulSegment& segment, int root, int64_t together,
-                                       const kir::ExprRef& n, bool by_runs) const {
+// A tile by a line of the kernel.
+kir::StmtRef MatmulKernels::LineProduct(KernelWriter& writer, const MatmulSegment& segment, int root, int64_t together,
+                                        const kir::ExprRef& n, bool by_runs) const {
   const std::string weights = writer.Input(view_.InputIndex(view_.node(root).inputs[1]));
   const bool of_all = rows_inside_ && !by_runs;
-  return lines_->Taps([&](kir::Slice x, const kir::ExprRef& k, int64_t count) {
-    const kir::ExprRef at = lines_->RunStart() + k;
-    const auto of = [&](int64_t part) {
-      const kir::ExprRef column = n + static_cast<double>(part * plan_.row->panel_rows),
-                         which = column / static_cast<double>(ir::kPanelColumns);
-      return kb::SliceOf(weights, {PanelColumns(segment, column),
-                                   kb::Range(which * static_cast<double>(plan_.k) + at, kb::Int(count))});
-    };
-    const Asked asked = AskFor(together, by_runs ? lines_->RunElements() : plan_.k, lines_->Tile(of_all),
-                               lines_->TileCount(of_all), by_runs ? k : at, count);
-    return MultiplyPanels(root, together, std::move(x), of, asked, writer);
-  });
+  const kir::ExprRef at = lines_->RunStart();
+  const int64_t count = lines_->RunElements();
+  const auto of = [&](int64_t part) {
+    const kir::ExprRef column = n + static_cast<double>(part * plan_.row->panel_rows),
+                       which = column / static_cast<double>(ir::kPanelColumns);
+    return kb::SliceOf(
+        weights, {PanelColumns(segment, column), kb::Range(which * static_cast<double>(plan_.k) + at, kb::Int(count))});
+  };
+  const Asked asked = AskFor(together, by_runs ? count : plan_.k, lines_->Tile(of_all), lines_->TileCount(of_all),
+                             by_runs ? kb::Int(0) : at, count);
+  return MultiplyPanels(root, together, lines_->RowsOfTile(), of, asked, writer, /*runs=*/true);
 }
 
 kir::Block MatmulKernels::LineTiles(const MatmulSegment& segment, int64_t together) const {
   kir::Block tiles;
   for (const int root : segment.roots) {
     for (int64_t part = 0; part < together; ++part)
-      tiles.push_back(kb::Tile(TileName(root, part), {lines_->TileRows(), plan_.row->panel_rows}));
+      tiles.push_back(
+          kb::Tile(TileName(root, part), {lines_->TileRows() + lines_->RowsBehind(), plan_.row->panel_rows}));
   }
   return tiles;
 }
@@ -106,7 +104,7 @@ kir::Block MatmulKernels::LinesByPanel(KernelWriter& writer, FusedExpr& expr, co
     Append(tile, LineTiles(segment, together));
     for (const int root : segment.roots)
       Append(tile,
-             lines_->OverRuns(LineProducts(writer, segment, root, together, n, /*by_runs=*/false), /*in_tiles=*/true));
+             lines_->OverRuns({LineProduct(writer, segment, root, together, n, /*by_runs=*/false)}, /*in_tiles=*/true));
     for (int64_t part = 0; part < together; ++part) {
       const kir::ExprRef from = f + static_cast<double>(part * width);
       tile.push_back(Epilogue(writer, expr, segment, row, rows, n0 + from, LiveColumns(segment, n0 + from, width),
@@ -127,7 +125,7 @@ kir::Block MatmulKernels::LinesByRuns(KernelWriter& writer, FusedExpr& expr, con
   });
   const auto add = [&](const kir::ExprRef&, const kir::ExprRef& rows) {
     kir::Block tile = LineTiles(segment, 1);
-    for (const int root : segment.roots) Append(tile, LineProducts(writer, segment, root, 1, n, /*by_runs=*/true));
+    for (const int root : segment.roots) tile.push_back(LineProduct(writer, segment, root, 1, n, /*by_runs=*/true));
     tile.push_back(AddToSums(segment, lines_->RowInBlock(), rows, zero, live, 0));
     return tile;
   };

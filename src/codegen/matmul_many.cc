@@ -116,7 +116,7 @@ MatmulKernels::Asked MatmulKernels::AskFor(int64_t together, int64_t depth, cons
 
 kir::StmtRef MatmulKernels::MultiplyPanels(int root, int64_t together, kir::Slice x,
                                            const std::function<kir::Slice(int64_t part)>& panel, const Asked& asked,
-                                           KernelWriter& writer) const {
+                                           KernelWriter& writer, bool runs) const {
   const bool pair = together == 2;
   std::vector<std::string> tiles;
   std::vector<kir::Slice> operands = {std::move(x)};
@@ -135,8 +135,9 @@ kir::StmtRef MatmulKernels::MultiplyPanels(int root, int64_t together, kir::Slic
     attribute("next", asked.next);
     attribute("after", asked.after);
   }
-  return kb::WithOrigin(kb::CallTile(pair ? "mma_f32_pair" : RowOf(root).mma, std::move(tiles), std::move(operands),
-                                     std::move(attributes)),
+  const char* const one = runs ? "mma_f32_runs" : RowOf(root).mma;
+  const char* const two = runs ? "mma_f32_runs_pair" : "mma_f32_pair";
+  return kb::WithOrigin(kb::CallTile(pair ? two : one, std::move(tiles), std::move(operands), std::move(attributes)),
                         writer.Origin(root));
 }
 

@@ -18,8 +18,8 @@ constexpr int64_t kScratchBytes = 192 << 10;  // of copied lines, which stay in 
 constexpr int64_t kMostBytes = 512 << 10;     // where fewer are less than kLeastRows
 constexpr int64_t kMostRows = 400;            // of a block
 constexpr int64_t kLeastRows = 64;      // for which lines are copied and weights are read, where there are as many
-constexpr int64_t kTapElements = 64;    // of a row in scratch: a tap's sums are loaded and stored once more
-constexpr int64_t kLeastElements = 48;  // the same of whole runs
+constexpr int64_t kRowElements = 16;    // of a row in scratch that others run on into: fewer are copied one by one
+constexpr int64_t kLeastElements = 48;  // of a run: sums are loaded and stored once for each
 // Places of a line where sums of six rows fill the registers: of seven or eight, two or three are left, too few sums to
 // do anything but wait for each other.
 constexpr int64_t kLeastPlaces = 9;
@@ -141,8 +141,8 @@ bool WindowLines::Measure(const ir::Graph& graph, const ir::Node& node) {
 }
 
 bool WindowLines::Choose(const RegionView& view) {
-  row_ = step_ >= kTapElements && step_ < run_ ? step_ : run_;
-  if (row_ < kLeastElements || high_ * run_ < kSaves * stride_ * row_) return false;
+  row_ = step_ >= kRowElements && step_ < run_ ? step_ : run_;
+  if (run_ < kLeastElements || high_ * run_ < kSaves * stride_ * row_) return false;
   // Tiles end with each line.
   const int64_t rows = view.facts.gemm_rows;
   const int64_t least_places = view.facts.vector_registers < 32 ? kLeastPlaces : rows / 2;
@@ -338,23 +338,12 @@ kir::Block WindowLines::Tiles(const std::function<kir::Block(const kir::ExprRef&
       {kb::For("c", FirstPlace(), EndPlace(), body(Line() * static_cast<double>(places_) + c, rows), TileRows())})};
 }
 
-kir::Block WindowLines::Taps(
-    const std::function<kir::StmtRef(kir::Slice x, const kir::ExprRef& k, int64_t count)>& body) const {
-  const kir::ExprRef h = kb::Ref("h"), j = kb::Ref("j"), c = kb::Ref("c");
-  const kir::ExprRef line = LineInBlock() * static_cast<double>(stride_) + h * static_cast<double>(dilation_),
-                     place = c - FirstPlace(), rows = kb::Min(EndPlace() - c, kb::Int(TileRows()));
-  const auto tap = [&](const kir::ExprRef& which, int64_t count) {
-    return body(kb::SliceOf("px", {kb::Range(RowOf(line, place + which), rows), kb::Range(kb::Int(0), kb::Int(count))}),
-                which * static_cast<double>(row_), count);
-  };
-  kir::Block taps;
-  const int64_t whole = run_ / row_, rest = run_ % row_;
-  if (whole == 1)
-    taps.push_back(tap(kb::Int(0), row_));
-  else
-    taps.push_back(kb::For("j", kb::Int(0), kb::Int(whole), {tap(j, row_)}));
-  if (rest > 0) taps.push_back(tap(kb::Int(whole), rest));
-  return taps;
+kir::Slice WindowLines::RowsOfTile() const {
+  const kir::ExprRef c = kb::Ref("c"), rows = kb::Min(EndPlace() - c, kb::Int(TileRows())),
+                     line =
+                         LineInBlock() * static_cast<double>(stride_) + kb::Ref("h") * static_cast<double>(dilation_);
+  return kb::SliceOf("px",
+                     {kb::Range(RowOf(line, c - FirstPlace()), rows + static_cast<double>(RowsBehind())), kb::All()});
 }
 
 kir::ExprRef WindowLines::RunStart() const {

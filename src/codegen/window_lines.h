@@ -59,9 +59,10 @@ class WindowLines {
   kir::Block OverRuns(kir::Block body, bool in_tiles = false) const;
   int64_t RunElements() const { return run_; }
   kir::ExprRef RunStart() const;
-  // The taps of a tile and such a line: `body` is given the rows of "px", and which elements of the line of weights,
-  // from k on, how many.
-  kir::Block Taps(const std::function<kir::StmtRef(kir::Slice x, const kir::ExprRef& k, int64_t count)>& body) const;
+  // The rows of "px" that the windows of a tile and such a line begin in, and RowsBehind() more, into which the last
+  // ones run on.
+  kir::Slice RowsOfTile() const;
+  int64_t RowsBehind() const { return CeilDiv(run_, row_) - 1; }
 
  private:
   // The kernel along another axis than that of places, where it reaches into padding.

@@ -14,12 +14,15 @@
 //   then void* workspace, when workspace_bytes is not null.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/divide.h"
 #include "kir/kir.h"
 
 namespace quern::kir {
@@ -62,6 +65,11 @@ struct TileOp {
 // 2 m n k of a product whose sizes are m, n, k.
 inline TileWork FloatProduct(std::span<const int64_t> sizes) {
   return {.flops = 2.0 * static_cast<double>(sizes[0]) * static_cast<double>(sizes[1]) * static_cast<double>(sizes[2])};
+}
+// Of sizes m, n, e, k: of the rows that have k elements from their beginning on, e in each row.
+inline TileWork RunProduct(std::span<const int64_t> sizes) {
+  const int64_t rows = sizes[0] - CeilDiv(sizes[3], std::max<int64_t>(1, sizes[2])) + 1;
+  return FloatProduct(std::array{std::max<int64_t>(0, rows), sizes[1], sizes[3]});
 }
 inline TileWork PairProduct(std::span<const int64_t> sizes) { return {.bf16_ops = FloatProduct(sizes).flops}; }
 inline TileWork IntegerProduct(std::span<const int64_t> sizes) { return {.int8_ops = FloatProduct(sizes).flops}; }

@@ -9,6 +9,9 @@
 // those behind the other one. Where there are 32 registers of 64 bytes, blocks of at most 6 rows by the 64 columns of
 // both panels: 10 loads for 24 multiplications, where 12 rows by 32 columns have 14. A core of its own hides either;
 // one whose loads another thread takes half of does a tenth more with these.
+//
+// qk_mma_f32_runs, qk_mma_f32_runs_pair: the same of rows of e elements that run on into each other: row i has k of them
+// from the beginning of row i of x on, and the last rows, which have fewer, have no sums.
 #include "simd/tiles/mma_panel-inl.h"
 
 namespace {
@@ -75,15 +78,11 @@ HWY_INLINE void MultiplyPair(float* c, int64_t c_ld, float* d, int64_t d_ld, con
 
 }  // namespace
 
-QUERN_TILE(qk_mma_f32)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
-                       int64_t n, int64_t k, int64_t ahead, int64_t next, int64_t after) {
-  OnePanel(c, c_ld, x, x_stride, panel, m, n, k, ahead, Behind(panel, k, after), next);
-}
+namespace {
 
-QUERN_TILE(qk_mma_f32_pair)(float* c, int64_t c_ld, float* d, int64_t d_ld, const void* x, int64_t x_stride,
-                            const void* panel, int64_t, const void* other, int64_t, int64_t m, int64_t n, int64_t k,
-                            int64_t ahead, int64_t next, int64_t after) {
-  const char* const behind = Behind(other, k, after);
+HWY_NOINLINE void TwoPanels(float* c, int64_t c_ld, float* d, int64_t d_ld, const void* x, int64_t x_stride,
+                            const void* panel, const void* other, int64_t m, int64_t n, int64_t k, int64_t ahead,
+                            const char* behind, int64_t next) {
   const auto one_by_one = [&](int64_t rows) {
     const int64_t half = next / 2;
     OnePanel(c, c_ld, x, x_stride, panel, rows, n, k, ahead, behind, half);
@@ -104,4 +103,49 @@ QUERN_TILE(qk_mma_f32_pair)(float* c, int64_t c_ld, float* d, int64_t d_ld, cons
   }
 #endif
   one_by_one(m);
+}
+
+// Calls multiply(x, rows, first, count) for the parts of k of rows that run on into each other: for all of it, where
+// they lie so in memory, else for what each row has of it. `rows`: those of m that have k elements.
+template <typename Multiply>
+HWY_INLINE void OverRuns(const void* x, int64_t x_stride, int64_t m, int64_t e, int64_t k, const Multiply& multiply) {
+  const int64_t rows = m - (k - 1) / e;
+  if (rows <= 0 || k <= 0) return;
+  if (x_stride == e * static_cast<int64_t>(sizeof(float))) return multiply(x, rows, 0, k);
+  const char* from = static_cast<const char*>(x);
+  for (int64_t first = 0; first < k; first += e, from += x_stride)
+    multiply(from, rows, first, k - first < e ? k - first : e);
+}
+
+HWY_INLINE const void* From(const void* panel, int64_t first) {
+  return static_cast<const float*>(panel) + first * kPanelColumns;
+}
+
+}  // namespace
+
+QUERN_TILE(qk_mma_f32)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t, int64_t m,
+                       int64_t n, int64_t k, int64_t ahead, int64_t next, int64_t after) {
+  OnePanel(c, c_ld, x, x_stride, panel, m, n, k, ahead, Behind(panel, k, after), next);
+}
+
+QUERN_TILE(qk_mma_f32_pair)(float* c, int64_t c_ld, float* d, int64_t d_ld, const void* x, int64_t x_stride,
+                            const void* panel, int64_t, const void* other, int64_t, int64_t m, int64_t n, int64_t k,
+                            int64_t ahead, int64_t next, int64_t after) {
+  TwoPanels(c, c_ld, d, d_ld, x, x_stride, panel, other, m, n, k, ahead, Behind(other, k, after), next);
+}
+
+QUERN_TILE(qk_mma_f32_runs)(float* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
+                            int64_t m, int64_t n, int64_t e, int64_t k, int64_t ahead, int64_t next, int64_t after) {
+  OverRuns(x, x_stride, m, e, k, [&](const void* from, int64_t rows, int64_t first, int64_t count) {
+    OnePanel(c, c_ld, from, x_stride, From(panel, first), rows, n, count, ahead, Behind(panel, k, after), next);
+  });
+}
+
+QUERN_TILE(qk_mma_f32_runs_pair)(float* c, int64_t c_ld, float* d, int64_t d_ld, const void* x, int64_t x_stride,
+                                 const void* panel, int64_t, const void* other, int64_t, int64_t m, int64_t n,
+                                 int64_t e, int64_t k, int64_t ahead, int64_t next, int64_t after) {
+  OverRuns(x, x_stride, m, e, k, [&](const void* from, int64_t rows, int64_t first, int64_t count) {
+    TwoPanels(c, c_ld, d, d_ld, from, x_stride, From(panel, first), From(other, first), rows, n, count, ahead,
+              Behind(other, k, after), next);
+  });
 }

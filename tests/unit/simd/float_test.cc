@@ -195,6 +195,64 @@ TEST(MmaF32Pair, IsTwoPanelsToTheBit) {
     }
   }
 }
+using RunsTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t,
+                      int64_t, int64_t, int64_t);
+using TwoRunsTile = void(float*, int64_t, float*, int64_t, const void*, int64_t, const void*, int64_t, const void*,
+                         int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+
+// Rows of e that run on into each other are rows of k elements that begin e apart, to the bit where they lie so in
+// memory; the last ones, which are shorter, have no sums.
+TEST(MmaF32Runs, AreRowsThatOverlap) {
+  Numbers numbers(kSeed);
+  for (const std::string& level : HostLevels()) {
+    auto* mma = Tile<MmaF32Tile>("qk_mma_f32", level);
+    auto* runs = Tile<RunsTile>("qk_mma_f32_runs", level);
+    auto* pair = Tile<TwoRunsTile>("qk_mma_f32_runs_pair", level);
+    for (const int64_t m : {1, 2, 3, 7, 12, 13, 27, 38}) {
+      for (const int64_t e : {1, 5, 16}) {
+        for (const int64_t k : {e, e + 1, 2 * e, 3 * e, 3 * e - 1}) {
+          for (const int64_t gap : {0, 3}) {
+            const int64_t rows = m - (k - 1) / e, n = 32, x_row = e + gap;
+            Guarded<float> x((m - 1) * x_row + e), v(k * 32), w(k * 32), c(m * n), d(m * n);
+            for (Guarded<float>* const values : {&x, &v, &w}) numbers.Fill(values->data(), values->size());
+            std::vector<float> c_want(m * n, kUntouched), d_want(m * n, kUntouched);
+            if (rows > 0) {
+              std::fill_n(c_want.begin(), rows * n, 1.0F);
+              std::fill_n(d_want.begin(), rows * n, 2.0F);
+              std::vector<float> apart(rows * k);
+              for (int64_t i = 0; i < rows * k; ++i) apart[i] = x[(i / k + i % k / e) * x_row + i % k % e];
+              mma(c_want.data(), n, apart.data(), k * 4, v.data(), 0, rows, n, k, 0, 0, 0);
+              mma(d_want.data(), n, apart.data(), k * 4, w.data(), 0, rows, n, k, 0, 0, 0);
+            }
+            const auto expect = [&](bool two, int64_t ahead, int64_t next) {
+              for (int64_t i = 0; i < m * n; ++i) {
+                c[i] = i < rows * n ? 1.0F : kUntouched;
+                d[i] = i < rows * n ? 2.0F : kUntouched;
+              }
+              if (two)
+                pair(c.data(), n, d.data(), n, x.data(), x_row * 4, v.data(), 0, w.data(), 0, m, n, e, k, ahead, next,
+                     0);
+              else
+                runs(c.data(), n, x.data(), x_row * 4, v.data(), 0, m, n, e, k, ahead, next, 0);
+              // Where rows do not lie one behind the other, sums of each row's elements are added up.
+              const float apart = gap == 0 ? 0 : 1e-5F * static_cast<float>(k);
+              for (int64_t i = 0; i < m * n; ++i) {
+                ASSERT_NEAR(c[i], c_want[i], apart) << level << " m " << m << " e " << e << " k " << k << " at " << i;
+                if (!two) continue;
+                ASSERT_NEAR(d[i], d_want[i], apart) << level << " m " << m << " e " << e << " k " << k << " at " << i;
+              }
+            };
+            expect(false, 0, 0);
+            expect(false, 8192, 1000);
+            expect(true, 0, 0);
+            expect(true, 8192, 1000);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(MmaF64, EqualsDouble) { CheckMmas<double>(); }
 
 using PairTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
