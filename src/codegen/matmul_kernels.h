@@ -111,8 +111,8 @@ class MatmulKernels {
   // elements the tile op reads; null and 0: all.
   Asked AskFor(int64_t together, int64_t depth, const kir::ExprRef& tile, const kir::ExprRef& tiles,
                const kir::ExprRef& k = nullptr, int64_t count = 0) const;
-  // The products of rows `x` and those panels, each to a tile of its own. `panel`: what is read of each; `runs`: rows of
-  // floats run on into each other.
+  // The products of rows `x` and those panels, each to a tile of its own. `panel`: what is read of each; `runs`: rows
+  // of floats run on into each other.
   kir::StmtRef MultiplyPanels(int root, int64_t together, kir::Slice x,
                               const std::function<kir::Slice(int64_t part)>& panel, const Asked& asked,
                               KernelWriter& writer, bool runs = false) const;

@@ -38,7 +38,8 @@ struct ImageAxes {
 int64_t AxisWithChannelsLast(int64_t axis, size_t rank);
 // `node`'s attributes, with its attribute `axis` there.
 Attributes AxisChannelsLast(const Node& node, size_t rank);
-// The attribute `channels_last`, and `node`'s attributes with it: what an op that has it is to images with channels last.
+// The attribute `channels_last`, and `node`'s attributes with it: what an op that has it is to images with channels
+// last.
 AttrDef ChannelsLastAttribute();
 Attributes WithChannelsLast(const Node& node);
 // An image with its channels behind the spatial dimensions, and before them.

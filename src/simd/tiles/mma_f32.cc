@@ -10,8 +10,8 @@
 // both panels: 10 loads for 24 multiplications, where 12 rows by 32 columns have 14. A core of its own hides either;
 // one whose loads another thread takes half of does a tenth more with these.
 //
-// qk_mma_f32_runs, qk_mma_f32_runs_pair: the same of rows of e elements that run on into each other: row i has k of them
-// from the beginning of row i of x on, and the last rows, which have fewer, have no sums.
+// qk_mma_f32_runs, qk_mma_f32_runs_pair: the same of rows of e elements that run on into each other: row i has k of
+// them from the beginning of row i of x on, and the last rows, which have fewer, have no sums.
 #include "simd/tiles/mma_panel-inl.h"
 
 namespace {
