@@ -3,11 +3,11 @@
 // Few rows of [K, N], floats or bytes: columns go by in wide runs, added to sums in scratch in the order of k.
 //   grid n0 in 0..2048 by 256 {
 //     alloc acc : f32[1, 256]
-//     for k in 0..2048 by 4 {
-//       for r in 0..1 { vec c in 0..256 { acc[r, c] = acc[r, c] + x0[r, k] * x1[k, n0 + c] + .. } }
-//     }
+//     for k in 0..2048 by 4 { vec c in 0..256 { acc[0, c] = acc[0, c] + x0[0, k] * x1[k, n0 + c] + .. } }
 //     for r in 0..1 { vec c in 0..256 { y0[r, n0 + c] = acc[r, c] } }
 //   }
+// Some rows are added to together, so that what is read of the large side serves all of them.
+//
 // Few columns: rows are what the dot tile streams; the columns, transposed in scratch, are what it multiplies by. Few
 // rows of [N, K]: the same with the sides exchanged.
 //   grid m0 in 0..4096 by 64 {
@@ -33,6 +33,7 @@ namespace {
 
 constexpr int64_t kWideColumns = 256;  // of a chunk: runs of 1 KiB
 constexpr int64_t kTerms = 4;          // of a sum between loading and storing it
+constexpr int64_t kRowsTogether = 4;   // that registers hold beside so many elements of the large side
 
 // The tile that multiplies rows of `streamed` by rows of `by`.
 const char* DotOf(DType streamed, DType by) {
@@ -60,12 +61,23 @@ StatusOr<LoweredRegion> LowerFewRows(const ProductSpace& space) {
   };
   // One order of additions, however many terms a trip takes.
   const auto add = [&](const kir::ExprRef& first, int64_t terms) -> kir::Block {
-    kir::ExprRef value = sum;
-    for (int64_t t = 0; t < terms; ++t) {
-      const kir::ExprRef at = (split.splits() ? first + k : k) + static_cast<double>(t);
-      value = kb::Term(value + kb::Term(kernel.Left(r, at) * kernel.Right(at, n0 + c)));
+    const auto row = [&](const kir::ExprRef& m) {
+      kir::ExprRef value = kb::At("acc", type, {m, c});
+      for (int64_t t = 0; t < terms; ++t) {
+        const kir::ExprRef at = (split.splits() ? first + k : k) + static_cast<double>(t);
+        value = kb::Term(value + kb::Term(kernel.Left(m, at) * kernel.Right(at, n0 + c)));
+      }
+      return kernel.Of(kb::Store("acc", {m, c}, value));
+    };
+    if (!space.rows().is_constant()) return {each({row(r)})};
+    kir::Block groups;
+    const int64_t all = space.rows().constant(), together = EvenPart(all, kRowsTogether);
+    for (int64_t m = 0; m < all; m += together) {
+      kir::Block stores;
+      for (int64_t i = m; i < std::min(all, m + together); ++i) stores.push_back(row(kb::Int(i)));
+      groups.push_back(kb::Vec("c", zero, live, std::move(stores)));
     }
-    return {each({kernel.Of(kb::Store("acc", {r, c}, value))})};
+    return groups;
   };
   kir::Block chunk = {
       kb::Alloc("acc", {type, {Extent(view.UpperBound(space.rows())), Extent(width)}, kir::Layout::kRow}),

@@ -1,15 +1,15 @@
 // Windows that share the lines of an image with channels last [N, s.., W C]: a line of results needs `high` lines of
 // the image, its neighbours most of the same, and so do the windows along it. So lines are copied to scratch, with the
-// padding around them, and a tile of results along a line is the sum of products over taps: rows of scratch that follow
-// one another, at another place for each tap.
+// padding around them, and a tile of results along a line is the sum of products over lines of the kernel: of rows of
+// scratch that run on into each other, for so do windows (mma_f32_runs).
 //
 //   x [1, 14, 14 * 256], kernel [3, 3 * 256], strides [1, 256]: chunks of 7 lines, 9 of the image, of 16 places each
-//   px [9 * 16, 256];  place c of line q is the sum over k0 and k1 in 0..3 of px[(q + k0) * 16 + c + k1, :] by the
-//   rows (k0 * 3 + k1) * 256.. of the weights
+//   px [9 * 16, 256];  place c of line q is the sum over k0 in 0..3 of the 768 elements from px[(q + k0) * 16 + c, 0] on
+//   by the rows k0 * 768.. of the weights
 //
-// Places are as far apart as windows are, so that strides need no gaps between rows. With few channels a row has the
-// whole of a window's run, and there is one tap a line of the kernel. Lines and planes of the kernel that lie in the
-// padding are left out: of an image of 7 x 7 every eleventh product.
+// Places are as far apart as windows are, so that strides need no gaps between rows. With very few channels a row has
+// the whole of a window's run. Lines and planes of the kernel that lie in the padding are left out: of an image of 7 x 7
+// every eleventh product.
 #pragma once
 
 #include <functional>

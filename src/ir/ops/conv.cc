@@ -3,9 +3,10 @@
 //   y[n, m, o..] = b[m] + sum over c, k.. of x[n, g C/groups + c, o * stride + k * dilation - low padding] w[m, c, k..]
 //
 // where g is the group of m, and x outside of its extents is 0, or `fill` where x and w are bytes, i8 and u8 in any
-// pair. Of those the result is i32, which wraps, and there is no bias. It is a product of w with the windows of x,
-// which the kernels of products read from x itself. With `channels_last` x is [N, s.., C] and y [N, o.., M]: rows of
-// windows are multiplied by w, and one channel by itself is a sum over its windows.
+// pair. Whether a weight that is not finite meets such a 0 is left open. Of bytes the result is i32, which wraps, and
+// there is no bias. It is a product of w with the windows of x, which the kernels of products read from x itself. With
+// `channels_last` x is [N, s.., C] and y [N, o.., M]: rows of windows are multiplied by w, and one channel by itself is
+// a sum over its windows.
 
 #include <algorithm>
 #include <cmath>
