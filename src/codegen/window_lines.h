@@ -4,12 +4,12 @@
 // scratch that run on into each other, for so do windows (mma_f32_runs).
 //
 //   x [1, 14, 14 * 256], kernel [3, 3 * 256], strides [1, 256]: chunks of 7 lines, 9 of the image, of 16 places each
-//   px [9 * 16, 256];  place c of line q is the sum over k0 in 0..3 of the 768 elements from px[(q + k0) * 16 + c, 0] on
-//   by the rows k0 * 768.. of the weights
+//   px [9 * 16, 256];  place c of line q is the sum over k0 in 0..3 of the 768 elements from px[(q + k0) * 16 + c, 0]
+//   on by the rows k0 * 768.. of the weights
 //
 // Places are as far apart as windows are, so that strides need no gaps between rows. With very few channels a row has
-// the whole of a window's run. Lines and planes of the kernel that lie in the padding are left out: of an image of 7 x 7
-// every eleventh product.
+// the whole of a window's run. Lines and planes of the kernel that lie in the padding are left out: of an image of
+// 7 x 7 every eleventh product.
 #pragma once
 
 #include <functional>
