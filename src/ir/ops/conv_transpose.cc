@@ -4,9 +4,11 @@
 //   y[n, m, o..] = b[m] + sum over c, i.., k.. of x[n, c, i..] w[c, m, k..] at i stride + k dilation = o + padding
 //
 // Results whose o + padding leave the same rest r by the stride read every stride-th element of w, w[.., j stride + r],
-// as a plain convolution does: w becomes `stride` sets of rows of one Conv, whose results are interleaved.
+// as a plain convolution does: w becomes `stride` sets of rows of one Conv, whose results are interleaved. Of small
+// images it computes many results that only some of the sets need: there each set has a Conv of its own.
 
 #include <algorithm>
+#include <optional>
 
 #include "base/divide.h"
 #include "ir/composite.h"
@@ -124,6 +126,65 @@ Value Interleaved(Expansion& e, Value z, int64_t groups, const Extent& rows, con
   return e.Sized(e.Add("Transpose", {e.Sized(z, split.dims)}, {{"perm", split.perm}}), std::move(result));
 }
 
+// How the sets of rows that w becomes read x by a Conv each, along one dimension: set r from x[first] on.
+struct Phase {
+  int64_t set, low, high;
+};
+
+// Those of the results o, o + stride, .. by o, where all have as many results and none of x lies outside of what they
+// read. `behind`: results behind stride times the elements of x.
+std::vector<Phase> Phases(int64_t stride, int64_t reach, int64_t low, int64_t behind) {
+  std::vector<Phase> phases;
+  if (behind % stride != 0) return {};
+  for (int64_t o = 0; o < stride; ++o) {
+    const int64_t ahead = reach - (o + low) / stride, after = behind / stride + reach - ahead;
+    if (ahead < 0 || after < 0) return {};
+    phases.push_back({(o + low) % stride, ahead, after});
+  }
+  return phases;
+}
+
+// [N, s.. M, t..] of one Conv for each set of rows, in the order of the results; nothing where one Conv for all of them
+// does as well: it computes a tenth more at most, or images are not known.
+std::optional<Value> BySets(Expansion& e, Value x, Value w, int64_t groups, std::span<const Extent> results,
+                            const Window& window, const Window& plain) {
+  constexpr double kMore = 1.1;
+  const size_t n = window.kernel.size();
+  double more = 1;
+  int64_t sets = 1;
+  std::vector<std::vector<Phase>> phases;
+  for (size_t d = 0; d < n; ++d) {
+    const Extent &image = e.type(x).dims[d + 2], &result = results[d + 2];
+    if (!image.is_constant() || !result.is_constant() || window.dilations[d] != 1) return std::nullopt;
+    const int64_t stride = window.strides[d], reach = plain.kernel[d] - 1,
+                  computed = image.constant() + plain.low[d] + plain.high[d] - reach;
+    more *= static_cast<double>(computed * stride) / static_cast<double>(result.constant());
+    phases.push_back(Phases(stride, reach, window.low[d], result.constant() - stride * image.constant()));
+    if (phases.back().empty()) return std::nullopt;
+    sets *= stride;
+  }
+  if (groups != 1 || sets == 1 || more < kMore) return std::nullopt;
+  const Extent rows = *e.type(w).dims[0].DividedBy(Extent(sets));
+  std::vector<Value> all;
+  for (int64_t at = 0; at < sets; ++at) {
+    Window of = plain;
+    int64_t set = 0, rest = at, below = sets;
+    for (size_t d = 0; d < n; ++d) {
+      below /= window.strides[d];
+      const Phase& phase = phases[d][rest / below];
+      rest %= below;
+      set = set * window.strides[d] + phase.set;
+      of.low[d] = phase.low, of.high[d] = phase.high;
+    }
+    const Value own = e.Add("Narrow", {w},
+                            {{"axis", int64_t{0}},
+                             {"start", std::vector<Extent>{rows * Extent(set)}},
+                             {"length", std::vector<Extent>{rows}}});
+    all.push_back(e.Add("Conv", {x, own}, AttributesOf(of)));
+  }
+  return e.Add("Concat", std::move(all), {{"axis", int64_t{1}}});
+}
+
 StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<const Value> inputs, int origin) {
   Expansion e(graph, origin);
   const int64_t groups = node.attributes.Int("groups");
@@ -148,12 +209,13 @@ StatusOr<std::vector<Value>> Expand(Graph& graph, const Node& node, std::span<co
     const int64_t behind = dilation * (window.kernel[d] - 1) + more[d] - window.high[d];
     plain.high[d] = std::max<int64_t>(0, FloorDiv(behind, stride));
   }
+  std::optional<Value> sets = e.ok() ? BySets(e, x, w, groups, dims, window, plain) : std::nullopt;
   Attributes attributes = AttributesOf(plain);
   attributes.Set("groups", groups);
-  Value y = e.Add("Conv", {x, w}, std::move(attributes));
+  Value y = sets ? *sets : e.Add("Conv", {x, w}, std::move(attributes));
   if (!e.ok()) return e.Finish({});
   y = Interleaved(e, y, groups, dims[1], window);
-  for (size_t d = 0; d < before.size(); ++d) {
+  for (size_t d = 0; d < before.size() && !sets; ++d) {
     y = e.Add("Narrow", {y},
               {{"axis", static_cast<int64_t>(d) + 2},
                {"start", std::vector<Extent>{Extent(before[d])}},

@@ -474,6 +474,15 @@ TEST(Convolutions, Transposed) {
   expect("1, 3, 6, 5", "3, 4, 3, 2", "dilations = [2, 3], strides = [3, 2], pads = [1, 2, 3, 1]", "1, 4, 16, 9");
   expect("1, 3, 5", "3, 9, 2", "strides = [4], output_padding = [3]", "1, 9, 21");
   expect("1, 2, 3, 4, 5", "2, 3, 2, 3, 2", "strides = [2, 1, 2], pads = [0, 1, 1, 1, 1, 0]", "1, 3, 5, 4, 9");
+  // Small images, whose results by what the stride leaves are a convolution each.
+  expect("2, 3, 5, 7", "3, 11, 4, 4", "strides = [2, 2], pads = [1, 1, 1, 1]", "2, 11, 10, 14");
+  expect("1, 3, 5, 7", "3, 11, 3, 4", "strides = [2, 3], pads = [1, 0, 0, 1]", "1, 11, 10, 21");
+  expect("1, 3, 4, 5", "3, 11, 5, 3", "strides = [2, 1], pads = [2, 1, 2, 1], output_padding = [1, 0]", "1, 11, 8, 5");
+  expect("2, 3, 7", "3, 9, 9", "strides = [3], pads = [2, 4]", "2, 9, 21");
+  expect("1, 3, 3, 2, 4", "3, 5, 4, 4, 4", "strides = [2, 2, 2], pads = [1, 1, 1, 1, 1, 1]", "1, 5, 6, 4, 8");
+  expect("1, 3, 5, 7", "3, 11, 4, 4", "strides = [2, 2], pads = [1, 1, 0, 1]", "1, 11, 11, 14");
+  ExpectOp("ConvTranspose", "2, 3, 5, 7", "3, 11, 4, 4", "strides = [2, 2], pads = [1, 1, 1, 1]", "2, 11, 10, 14",
+           "f16");
   // More padding than the kernel reaches.
   expect("1, 3, 17", "3, 9, 3", "pads = [4, 3]", "1, 9, 12");
   ExpectOp("ConvTranspose", "N, 3, S", "3, 9, 5", "strides = [2], pads = [1, 2]", "N, 9, 2*S", "f32",

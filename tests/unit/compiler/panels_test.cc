@@ -242,6 +242,23 @@ TEST(Convolutions, LeaveOutLinesOfPadding) {
   EXPECT_THAT(kernel(128, {0, 1, 0, 1}), HasSubstr("for h in 0..3 {"));
 }
 
+// Of a small image each set of results is a convolution of its own; of a larger one they are rows of one.
+TEST(Convolutions, TransposedBySets) {
+  const auto products = [](int64_t size) {
+    Graph g;
+    const Value x = g.Input("x", absl::StrFormat("f32[1, 32, %d, %d]", size, size));
+    const Value w = g.Param("w", "f32[32, 24, 4, 4]");
+    g.Output("y", g.Op("ConvTranspose", {x, w},
+                       {{"strides", std::vector<int64_t>{2, 2}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}}));
+    const std::string text = *g.Dump({.stage = "kir", .kernel = ""}, {.cpu = "x86-64-v4"});
+    int count = 0;
+    for (size_t at = 0; (at = text.find("kernel matmul", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_EQ(products(16), 4);
+  EXPECT_EQ(products(32), 1);
+}
+
 // Right sides of many rows that each run has anew: two results of one node, one that is computed, one that two read.
 TEST(Products, OfInputsInPanels) {
   for (const char* const columns : {"128", "139", "257"}) {
