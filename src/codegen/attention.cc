@@ -8,7 +8,7 @@
 //
 // Sequences of different lengths: bounds of loops over keys are loaded. A row finds its sequence by counting the
 // q_start that are not past it; a chunk of many rows goes through the sequences that they may belong to, and shows each
-// row the keys of its own. Tiles begin at multiples of 64 keys (of a slot, where keys lie in slots) whoever else is in
+// row the keys of its own. Tiles begin at multiples of 128 keys (of a slot, where keys lie in slots) whoever else is in
 // a chunk. Whatever the operands hold: sequences, lengths and slots are clamped to what there is.
 
 #include <algorithm>
@@ -74,6 +74,7 @@ AttentionKernels::AttentionKernels(const RegionView& view, int root)
   of_nothing_ = kb::Num(node_.attributes.String("empty_rows") == "nan" ? NAN : 0);
   q_dtype_ = q.dtype, k_dtype_ = k.dtype, v_dtype_ = view.type(node_.inputs[2]).dtype;
   step_dtype_ = kir::FlashQueries(q_dtype_, k_dtype_);
+  if (view.facts.blocks) keys_per_tile_ = kKeysPerTileOfThreads;
   // From kManyKeys on there is a run for each of kThreads, whatever the batch.
   const int64_t shared = kManyKeys * shape_.kv_heads / kThreads / kKeysPerTile * kKeysPerTile;
   keys_per_run_ = view.facts.blocks ? kKeysPerBlockRun : std::clamp(shared, kKeysPerTile, kKeysPerRun);
@@ -86,7 +87,7 @@ AttentionKernels::AttentionKernels(const RegionView& view, int root)
   // Output, scores and mask of the rows of a block are in shared memory, with a few numbers a row, and queries that are
   // another dtype there.
   const int64_t widened = q_dtype_ == step_dtype_ ? 0 : shape_.head_dim;
-  const int64_t row_bytes = (shape_.head_dim + widened + 2 * kKeysPerTile + 8) * ScalarBytes(DType::kF32);
+  const int64_t row_bytes = (shape_.head_dim + widened + 2 * keys_per_tile_ + 8) * ScalarBytes(DType::kF32);
   while (rows_per_block_ > 1 && rows_per_block_ * row_bytes > view.facts.blocks->shared_bytes) rows_per_block_ /= 2;
 }
 
@@ -198,7 +199,7 @@ void AttentionKernels::EmitBlockOf(KernelWriter& writer, const Rows& rows, const
   ExprRef low = kb::Int(0), high = sequence.keys;
   if (mask_ == "causal" || mask_ == "sliding") high = kb::Min(high, first + static_cast<double>(rows.count));
   if (mask_ == "sliding") {
-    const double tile = static_cast<double>(kKeysPerTile);
+    const double tile = static_cast<double>(keys_per_tile_);
     low = kb::Max(kb::Int(0), first - static_cast<double>(node_.attributes.Int("window")));
     if (!operands_.paged()) low = low / tile * tile;
   }

@@ -20,7 +20,8 @@ using ir::Value;
 using kir::ExprRef;
 using kir::Op;
 
-inline constexpr int64_t kKeysPerTile = 64;
+inline constexpr int64_t kKeysPerTile = 128;          // of a step, which reads and writes sums over values once
+inline constexpr int64_t kKeysPerTileOfThreads = 64;  // two a lane (block_tiles.cc)
 inline constexpr int64_t kKeysPerRun = 512;
 inline constexpr int64_t kRowsPerBlock = 64;           // the most that a step takes: keys are turned for all of them
 inline constexpr int64_t kRowsPerBlockOfThreads = 32;  // at most
@@ -84,7 +85,7 @@ class AttentionKernels {
   void EmitStep(KernelWriter& writer, const Rows& rows, const Sequence& sequence, const std::string& own,
                 const Keys& keys, const ExprRef& kv, kir::Block& block);
 
-  // The mask operand for rows x 64 keys, in scratch.
+  // The mask operand for rows by the keys of a step, in scratch.
   void EmitBias(KernelWriter& writer, int64_t rows, const ExprRef& sequence, const ExprRef& query, const ExprRef& head,
                 const ExprRef& first_key, kir::Block& block);
 
@@ -120,7 +121,7 @@ class AttentionKernels {
   Extent batch_, queries_, keys_;       // keys that a sequence has room for
   Extent keys_in_place_;                // of a batch, or of a slot
   Extent sequences_;
-  int64_t group_ = 1, keys_per_run_ = kKeysPerRun, rows_per_block_ = kRowsPerBlock;
+  int64_t group_ = 1, keys_per_tile_ = kKeysPerTile, keys_per_run_ = kKeysPerRun, rows_per_block_ = kRowsPerBlock;
   double scale_ = 1;
   std::string mask_;
   ExprRef of_nothing_;  // an element of a row that sees no key

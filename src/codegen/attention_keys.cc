@@ -69,10 +69,10 @@ void AttentionKernels::EmitKeys(KernelWriter& writer, const Sequence& sequence, 
   kir::Block tile;
   if (!operands_.paged()) {
     step({sequence.number, t, t, sequence.keys - t}, tile);
-    block.push_back(kb::For("kt", low, high, std::move(tile), kKeysPerTile));
+    block.push_back(kb::For("kt", low, high, std::move(tile), keys_per_tile_));
     return;
   }
-  const double each = static_cast<double>(keys_in_place_.constant()), tile_keys = static_cast<double>(kKeysPerTile);
+  const double each = static_cast<double>(keys_in_place_.constant()), tile_keys = static_cast<double>(keys_per_tile_);
   const ExprRef n = kb::Ref("n"), slot = kb::Ref("slot"), first = n * each;
   const ExprRef slots = kb::FromExtent(view_.type(node_.inputs[1]).dims[0]);
   const ExprRef exists = kb::Call(Op::kAnd, {kb::Call(Op::kLe, {kb::Int(0), slot}), kb::Call(Op::kLt, {slot, slots})});
@@ -81,7 +81,7 @@ void AttentionKernels::EmitKeys(KernelWriter& writer, const Sequence& sequence, 
   kir::Block run = {
       kb::Let("slot", Loaded(writer, operands_.blocks, {sequence.number, n})),
       kb::Let("end", kb::Select(exists, kb::Min(kb::FromExtent(keys_in_place_), sequence.keys - first), kb::Int(0))),
-      kb::For("kt", from, kb::Min(kb::Ref("end"), high - first), std::move(tile), kKeysPerTile)};
+      kb::For("kt", from, kb::Min(kb::Ref("end"), high - first), std::move(tile), keys_per_tile_)};
   block.push_back(kb::For("n", low / each, (kb::Max(kb::Int(0), high) + (each - 1)) / each, std::move(run)));
 }
 
@@ -101,7 +101,7 @@ kir::Slice AttentionKernels::EmitQueries(KernelWriter& writer, kir::SliceDim s, 
 
 void AttentionKernels::EmitStep(KernelWriter& writer, const Rows& rows, const Sequence& sequence,
                                 const std::string& own, const Keys& keys, const ExprRef& kv, kir::Block& block) {
-  const ExprRef i = kb::Ref("i"), tile = kb::Int(kKeysPerTile);
+  const ExprRef i = kb::Ref("i"), tile = kb::Int(keys_per_tile_);
   const ExprRef here = rows.consecutive ? rows.first + i : rows.first;
   const ExprRef position = here + sequence.shift;
   ExprRef low = kb::Int(0), high = keys.live;
@@ -156,14 +156,14 @@ void AttentionKernels::EmitBias(KernelWriter& writer, int64_t rows, const ExprRe
         type.dtype == DType::kBool ? kb::Select(given, kb::Num(0), kb::Num(-INFINITY)) : kb::CastTo(DType::kF32, given);
   }
   block.push_back(kb::For("i", kb::Int(0), kb::Int(rows),
-                          {kb::Vec("j", kb::Int(0), kb::Int(kKeysPerTile), {kb::Store("bias", {i, j}, value)})}));
+                          {kb::Vec("j", kb::Int(0), kb::Int(keys_per_tile_), {kb::Store("bias", {i, j}, value)})}));
 }
 
 void AttentionKernels::EmitTiles(int64_t rows, kir::Block& block) const {
   block.push_back(kb::Alloc("lo", {DType::kI32, {Extent(rows)}, kir::Layout::kRow}));
   block.push_back(kb::Alloc("hi", {DType::kI32, {Extent(rows)}, kir::Layout::kRow}));
   if (operands_.mask >= 0)
-    block.push_back(kb::Alloc("bias", {DType::kF32, {Extent(rows), Extent(kKeysPerTile)}, kir::Layout::kRow}));
+    block.push_back(kb::Alloc("bias", {DType::kF32, {Extent(rows), Extent(keys_per_tile_)}, kir::Layout::kRow}));
   block.push_back(kb::Tile("o", {rows, shape_.head_dim}));
   block.push_back(kb::Tile("m", {rows}, -INFINITY));
   block.push_back(kb::Tile("l", {rows}));

@@ -57,7 +57,7 @@ const TileOp* FlashStep(DType q, DType k, DType v) {
       .rtol = 1e-5,
       .symbol = symbol,
       .workspace_bytes = [](std::span<const int64_t> sizes) -> int64_t {
-        return 256 * sizes[1] + 16384;  // 64 keys transposed, [d][64] f32, and scores [64][64]
+        return 512 * sizes[1] + 32768;  // 128 keys transposed, [d][128] f32, and scores [64][128]
       },
       .work = q == DType::kF32 ? Work<false> : Work<true>,
   };

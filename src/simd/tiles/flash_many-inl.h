@@ -1,6 +1,6 @@
 // An attention step for many query rows (prefill): two matrix products around a softmax by rows.
 //
-// The keys are transposed once to f32 [d][64], or to pairs of bf16 where the queries are bf16 too; the scores and the
+// The keys are transposed once to f32 [d][128], or to pairs of bf16 where the queries are bf16 too; the scores and the
 // sums over the values are then register tiles like a GEMM's. A block of rows only computes the columns that one of its
 // rows may see, which halves the work on the diagonal of a causal mask. Each sum goes through the keys, or the columns,
 // in order, whatever rows are beside it and whatever keys they see, so that a row's bits are its own.
@@ -194,7 +194,7 @@ template <typename Q, typename K, typename V>
 HWY_INLINE void ManyRows(const Step& s, int64_t first, int64_t rows) {
   const Keys all = s.UnionKeys(first, first + rows);
   TurnKeys<Q, K>(s, all);
-  float alpha[kMostKeys];
+  float alpha[kMostRows];
   const int64_t most = MostRows(s.q_stride);
 #if defined(__AMX_BF16__)
   constexpr bool kOnTiles = __is_same(Q, BF16);
@@ -202,29 +202,36 @@ HWY_INLINE void ManyRows(const Step& s, int64_t first, int64_t rows) {
 #else
   constexpr bool kOnTiles = false;
 #endif
-  for (int64_t row = first, left = rows; left > 0;) {
-    const int64_t now = NextRows(left, most);
-    const Keys keys = s.UnionKeys(row, row + now);
-    if (!keys.empty()) {
-      if constexpr (!kOnTiles) WithRows(now, [&]<int R>() { ScoreBlock<Q, R>(s, row, keys); });
-      Softmax(s, row, now, keys, alpha + row);
+  const auto by_blocks = [&](const auto& block) {
+    for (int64_t row = first, left = rows; left > 0;) {
+      const int64_t now = NextRows(left, most);
+      const Keys keys = s.UnionKeys(row, row + now);
+      if (!keys.empty()) block(row, now, keys);
+      row += now;
+      left -= now;
     }
-    row += now;
-    left -= now;
-  }
-  const char* v = s.v;
-  int64_t v_stride = s.v_stride;
-  if constexpr (sizeof(V) < sizeof(float)) {
+  };
+  const auto weights = [&](int64_t row, int64_t now, Keys keys) __attribute__((always_inline)) {
+    if constexpr (!kOnTiles) WithRows(now, [&]<int R>() { ScoreBlock<Q, R>(s, row, keys); });
+    Softmax(s, row, now, keys, alpha + row);
+  };
+  const auto values = [&](int64_t row, int64_t now, Keys keys, const char* v, int64_t v_stride)
+                          __attribute__((always_inline)) {
+                            WithRows(now, [&]<int R>() { ValueBlock<R>(s, row, keys, v, v_stride, alpha + row); });
+                          };
+  if constexpr (sizeof(V) == sizeof(float)) {
+    // While the weights of a block are in the first cache.
+    by_blocks([&](int64_t row, int64_t now, Keys keys) {
+      weights(row, now, keys);
+      values(row, now, keys, s.v, s.v_stride);
+    });
+  } else {
+    by_blocks(weights);
     // The transposed keys have been used: their room is for the values, converted once instead of once a block.
     Widen<V>(s, all);
-    v = reinterpret_cast<const char*>(s.wide), v_stride = s.d * static_cast<int64_t>(sizeof(float));
-  }
-  for (int64_t row = first, left = rows; left > 0;) {
-    const int64_t now = NextRows(left, most);
-    const Keys keys = s.UnionKeys(row, row + now);
-    if (!keys.empty()) WithRows(now, [&]<int R>() { ValueBlock<R>(s, row, keys, v, v_stride, alpha + row); });
-    row += now;
-    left -= now;
+    by_blocks([&](int64_t row, int64_t now, Keys keys) {
+      values(row, now, keys, reinterpret_cast<const char*>(s.wide), s.d * static_cast<int64_t>(sizeof(float)));
+    });
   }
 }
 

@@ -7,7 +7,8 @@
 
 namespace {
 
-constexpr int64_t kMostKeys = 64;  // keys of a step, and the row length of the tile of scores
+constexpr int64_t kMostKeys = 128;  // keys of a step, and the row length of the tile of scores
+constexpr int64_t kMostRows = 64;   // of queries
 
 constexpr float kMasked = -__builtin_huge_valf();  // the score of a key that a row may not see
 
@@ -34,8 +35,8 @@ struct Step {
   int64_t d, t;
   int64_t v_bytes;  // of the d columns of a value
   float scale, softcap;
-  float* wide;    // [64][d] or [d][64], or words of pairs: keys transposed, then values converted
-  float* scores;  // [64][64]: scores, then probabilities
+  float* wide;    // [128][d] or [d][128], or words of pairs: keys transposed, then values converted
+  float* scores;  // [64][128]: scores, then probabilities
 
   HWY_INLINE Keys RowKeys(int64_t row) const {
     const int64_t first = lo[row], last = hi[row];

@@ -14,7 +14,7 @@
 //   bias is -inf, takes no part in it, whatever it holds; a row without any other keeps o, m and l. NaN in a key that
 //   takes part stays NaN.
 //
-//   workspace: 256 * d + 16384 bytes, aligned to 64.
+//   workspace: 512 * d + 32768 bytes, aligned to 64.
 #include "simd/tiles/flash_few-inl.h"
 #include "simd/tiles/flash_many-inl.h"
 
@@ -34,7 +34,7 @@ HWY_INLINE void FlashStep(float* o, int64_t o_ld, float* m, float* l, const void
   s.bias = static_cast<const char*>(bias), s.bias_stride = bias_stride;
   s.d = d, s.t = t, s.v_bytes = d * static_cast<int64_t>(sizeof(V)), s.scale = scale, s.softcap = softcap;
   s.scores = static_cast<float*>(workspace);
-  s.wide = s.scores + kMostKeys * kMostKeys;
+  s.wide = s.scores + kMostRows * kMostKeys;
   // Causal masks and windows leave out rows at the ends.
   int64_t first = 0;
   while (first < r && s.RowKeys(first).empty()) ++first;

@@ -105,7 +105,7 @@ void CheckFlash(std::string_view level, const Case& c, Numbers& numbers) {
   for (int64_t i = 0; i < o.size(); ++i) o[i] = i % row < d ? 0.0f : 7.75f;
   for (int64_t i = 0; i < r; ++i) m[i] = -kInfinity, l[i] = 0.0f;
 
-  std::vector<float> workspace_room((256 * d + 16384) / 4 + 16, kNan);
+  std::vector<float> workspace_room((512 * d + 32768) / 4 + 16, kNan);
   void* workspace = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(workspace_room.data()) + 63) / 64 * 64);
   int64_t base = 0;
   for (int64_t t : c.steps) {
@@ -187,7 +187,7 @@ TEST(FlashStep, DTypes) {
     for (int64_t r : {1, 2, 4, 7, 9, 40}) {
       for (int64_t d : {5, 31, 64, 72}) {
         for (Mask mask : {Mask::kFull, Mask::kRagged}) {
-          const Case c = {r, d, {64, 19}, mask, Bias::kNone, 0, d % 2};
+          const Case c = {r, d, {128, 19}, mask, Bias::kNone, 0, d % 2};
           of_keys.operator()<float>(level, c);
           of_keys.operator()<uint16_t>(level, c);
           of_keys.operator()<BFloat16>(level, c);
@@ -202,17 +202,17 @@ TEST(FlashStep, DTypes) {
 TEST(FlashStep, HeadSizes) {
   Numbers numbers(kSeed);
   for (int64_t d : {1, 7, 8, 12, 16, 24, 29, 40, 64, 72, 80, 96, 100, 112, 128, 160, 192, 256}) {
-    for (int64_t r : {1, 2, 5, 13, 31}) CheckAlike({r, d, {64, 19}}, numbers);
+    for (int64_t r : {1, 2, 5, 13, 31}) CheckAlike({r, d, {128, 19}}, numbers);
   }
 }
 
 TEST(FlashStep, RowsAndKeys) {
   Numbers numbers(kSeed);
   for (int64_t r = 1; r <= 64; r += r < 29 ? 1 : 7) {
-    for (int64_t t : {1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 47, 63, 64})
+    for (int64_t t : {1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 127, 128})
       CheckAlike({r, 24, {t}, Mask::kFull, Bias::kNone, 0, 5}, numbers);
   }
-  CheckAlike({64, 32, {64, 64, 64}}, numbers);
+  CheckAlike({64, 32, {128, 128, 64}}, numbers);
 }
 
 TEST(FlashStep, Masks) {
@@ -221,7 +221,7 @@ TEST(FlashStep, Masks) {
     for (int64_t r : {1, 2, 3, 4, 6, 8, 9, 17, 29, 53, 64}) {
       for (int64_t t : {5, 23, 64}) {
         CheckAlike({r, 40, {t}, mask}, numbers);
-        CheckAlike({r, 16, {64, t, 64}, mask}, numbers);
+        CheckAlike({r, 16, {128, t, 64}, mask}, numbers);
       }
     }
   }
@@ -250,7 +250,7 @@ TEST(FlashStep, LargeScores) {
           for (int64_t p = 0; p < d; ++p) k[j * d + p] = (j - 1) * 50.0f, v[j * d + p] = j + 1;
         }
         std::vector<int32_t> lo(r, 0), hi(r, 3);
-        std::vector<float> workspace(64 * d + 4096);
+        std::vector<float> workspace(128 * d + 8192);
         flash(o.data(), d, m.data(), 1, l.data(), 1, q.data(), d * 4, k.data(), d * 4, v.data(), d * 4, lo.data(), 0,
               hi.data(), 0, nullptr, 0, r, d, t, 1.0f, softcap, 0, workspace.data());
         for (int64_t i = 0; i < r; ++i) {
@@ -279,7 +279,7 @@ TEST(FlashStep, EmptyRowsAndNan) {
       numbers.Fill(k.data(), t * d);
       numbers.Fill(v.data(), t * d);
       std::vector<int32_t> lo(r, 3), hi(r, 3);
-      std::vector<float> workspace(64 * d + 4096);
+      std::vector<float> workspace(128 * d + 8192);
       const std::vector<float> o0 = o, m0 = m, l0 = l;
       const auto step = [&] {
         flash(o.data(), d, m.data(), 1, l.data(), 1, q.data(), d * 4, k.data(), d * 2, v.data(), d * 2, lo.data(), 0,
