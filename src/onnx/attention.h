@@ -32,6 +32,10 @@ Value Rotated(Call& c, Value x, Value cos, Value sin, bool interleaved);
 // The same of x that may be [B, S, N d], of so many heads.
 Value RotatedHeads(Call& c, Value x, int64_t heads, Value cos, Value sin);
 
+// Attention of q, k and v that lie one behind the other in `packed` [B, S, widths], as the attributes of the call say,
+// and its result. `mask`, `past` and `bias`: operands, of which each may be absent; -1: there is none.
+void AttendPacked(Call& c, Value packed, int mask, int past, int bias);
+
 void ContribAttention(Call& c);
 void MultiHeadAttention(Call& c);
 void GroupQueryAttention(Call& c);

@@ -5,6 +5,7 @@
 
 #include "base/half.h"
 #include "onnx/attention.h"
+#include "onnx/norms.h"
 #include "onnx/products.h"
 #include "onnx/table.h"
 
@@ -63,29 +64,13 @@ void SimplifiedLayerNorm(Call& c) {
 }
 
 void EmbedLayerNorm(Call& c) {
-  const Value ids = c.x(0);
-  const auto rows = [&](int table, Value at) { return c.Add("Gather", {c.x(table), at}, {{"axis", int64_t{0}}}); };
-  Value sum = rows(2, ids);
-  if (c.Has(8)) {
-    sum = c.Add("Add", {sum, rows(3, c.x(8))});
-  } else {
-    sum = c.Add("Add", {sum, c.Slice(c.x(3), 0, Extent(0), c.dim(ids, 1))});
-  }
-  if (c.Has(1) && c.Has(4)) sum = c.Add("Add", {sum, rows(4, c.x(1))});
-  c.Return(c.Add("LayerNorm", {sum, c.x(5), c.x(6)}, {{"eps", c.Float("epsilon", 1e-12)}}));
-  if (c.Wants(1)) {
-    // How many tokens each sequence has, by its mask.
-    const Extent batch = c.dim(ids, 0);
-    c.Return(1,
-             c.Has(7) ? c.Reduce("sum", c.Cast(c.x(7), DType::kI32), {1}, false) : c.Filled(0, DType::kI32, {batch}));
-  }
-  c.Return(2, sum);
+  EmbedAndNormalise(c, 8, [](int, Value taken) { return taken; });
 }
 
 constexpr Importer kRows[] = {
     {"Attention", ContribAttention, "", 2, kContrib},
     {"BiasGelu", BiasGelu, "", 2, kContrib},
-    {"EmbedLayerNormalization", EmbedLayerNorm, "", 7, kContrib},
+    {"EmbedLayerNormalization", EmbedLayerNorm, "", 1, kContrib},
     {"FastGelu", FastGelu, "", 1, kContrib},
     {"FusedMatMul", FusedMatMul, "", 2, kContrib},
     {"GatherBlockQuantized", GatherBlockQuantized, "", 3, kContrib},
@@ -102,6 +87,25 @@ constexpr Importer kRows[] = {
 };
 
 }  // namespace
+
+void EmbedAndNormalise(Call& c, int positions, const std::function<Value(int operand, Value taken)>& floats) {
+  const Value ids = c.x(0);
+  const auto rows = [&](int table, Value at) {
+    return floats(table, c.Add("Gather", {c.x(table), at}, {{"axis", int64_t{0}}}));
+  };
+  const bool numbered = positions >= 0 && c.Has(positions);
+  const Value places = numbered ? rows(3, c.x(positions)) : floats(3, c.Slice(c.x(3), 0, Extent(0), c.dim(ids, 1)));
+  Value sum = c.Add("Add", {rows(2, ids), places});
+  if (c.Has(1) && c.Has(4)) sum = c.Add("Add", {sum, rows(4, c.x(1))});
+  c.Return(c.Add("LayerNorm", {sum, floats(5, c.x(5)), floats(6, c.x(6))}, {{"eps", c.Float("epsilon", 1e-12)}}));
+  if (c.Wants(1)) {
+    // How many tokens each sequence has, by its mask.
+    const Extent batch = c.dim(ids, 0);
+    c.Return(1,
+             c.Has(7) ? c.Reduce("sum", c.Cast(c.x(7), DType::kI32), {1}, false) : c.Filled(0, DType::kI32, {batch}));
+  }
+  c.Return(2, sum);
+}
 
 std::span<const Importer> ContribImporters() { return kRows; }
 

@@ -35,12 +35,10 @@ Value PositionsFrom(Call& c, Value before, const Extent& tokens) {
 
 }  // namespace
 
-void ContribAttention(Call& c) {
-  const Value x = c.x(0), weights = c.x(1);
+void AttendPacked(Call& c, Value all, int mask, int past_at, int bias) {
+  const auto has = [&](int operand) { return operand >= 0 && c.Has(operand); };
   const int64_t heads = c.Int("num_heads", 1);
   if (c.Int("do_rotary", 0) != 0) return c.Fail("with rotary embeddings it has no op");
-  Value all = MatMulOf(c, x, weights);
-  if (c.Has(2)) all = c.Add("Add", {all, c.x(2)});
   const int64_t width = c.fixed_dim(all, 2);
   Ints sizes = c.IntList("qkv_hidden_sizes");
   if (sizes.size() != 3) sizes = {width / 3, width / 3, width / 3};
@@ -49,9 +47,9 @@ void ContribAttention(Call& c) {
   const Value q = Heads(c, c.Slice(all, 2, Extent(0), Extent(sizes[0])), heads);
   Value k = Heads(c, c.Slice(all, 2, Extent(sizes[0]), Extent(sizes[1])), heads);
   Value v = Heads(c, c.Slice(all, 2, Extent(sizes[0] + sizes[1]), Extent(sizes[2])), heads);
-  if (c.Has(4)) {
+  if (has(past_at)) {
     // Past keys and values [2, B, N, P, d].
-    const Value past = c.x(4);
+    const Value past = c.x(past_at);
     const Extents dims = c.type(past).dims;
     if (dims.size() != 5) return c.Fail(absl::InvalidArgumentError("a past of [2, B, N, P, d] is needed"));
     const auto half = [&](int64_t i) {
@@ -61,8 +59,8 @@ void ContribAttention(Call& c) {
     v = Joined(c, half(1), v);
   }
   Attending how{.scale = c.Float("scale", 0)};
-  if (c.Has(3)) how.biases.push_back(MaskBias(c, c.x(3), c.dim(k, 2), c.Float("mask_filter_value", -10000)));
-  if (c.Has(5)) how.biases.push_back(c.x(5));
+  if (has(mask)) how.biases.push_back(MaskBias(c, c.x(mask), c.dim(k, 2), c.Float("mask_filter_value", -10000)));
+  if (has(bias)) how.biases.push_back(c.x(bias));
   if (c.Int("unidirectional", 0) != 0) {
     const Extent queries = c.dim(q, 2), keys = c.dim(k, 2);
     how.allowed.push_back(Causal(c, queries, keys, c.Size(keys - queries), 0));
@@ -75,6 +73,12 @@ void ContribAttention(Call& c) {
     return c.Reshape(value, dims);
   };
   c.Return(1, c.Add("Concat", {first(k), first(v)}, {{"axis", int64_t{0}}}));
+}
+
+void ContribAttention(Call& c) {
+  Value packed = MatMulOf(c, c.x(0), c.x(1));
+  if (c.Has(2)) packed = c.Add("Add", {packed, c.x(2)});
+  AttendPacked(c, packed, 3, 4, 5);
 }
 
 void MultiHeadAttention(Call& c) {

@@ -1,6 +1,8 @@
 // Quantised ops of com.microsoft, as ONNX Runtime's quantiser writes models: floats between bytes, and products of
 // bytes. Operands are x, its scale and its zero point, of each; then the scale and the zero point of the result.
 
+#include "onnx/attention.h"
+#include "onnx/norms.h"
 #include "onnx/quantised.h"
 #include "onnx/table.h"
 
@@ -61,6 +63,18 @@ void MatMulIntegerToFloat(Call& c) {
   c.Return(y);
 }
 
+// q, k and v of bytes, then attention of floats. Operands: x, w, bias, their scales, mask, zeros, past.
+void QAttention(Call& c) {
+  const Value sum = ByteProduct(c, c.x(0), Maybe(c, 6), c.x(1), Maybe(c, 7));
+  const Value scale = c.Add("Mul", {One(c, c.x(3)), One(c, c.x(4))});
+  AttendPacked(c, c.Add("Add", {c.Add("Mul", {c.Cast(sum, DType::kF32), scale}), c.x(2)}), 5, 8, -1);
+}
+// Tables and the norm in bytes: scales and zeros of operands 2 to 6 are operands 8 to 12 and 13 to 17.
+void QEmbedLayerNormalization(Call& c) {
+  EmbedAndNormalise(
+      c, -1, [&](int operand, Value taken) { return Dequantised(c, taken, c.x(operand + 6), Maybe(c, operand + 11)); });
+}
+
 // alpha (a - a zero)(b - b zero) + c, whose c is of i32, at the scale of the sums; floats where no scale of the result
 // is there.
 void QGemm(Call& c) {
@@ -79,6 +93,8 @@ void QGemm(Call& c) {
 constexpr Importer kRows[] = {
     {"DynamicQuantizeMatMul", DynamicQuantizeMatMul, "", 3, kContrib},
     {"MatMulIntegerToFloat", MatMulIntegerToFloat, "", 4, kContrib},
+    {"QAttention", QAttention, "", 5, kContrib},
+    {"QEmbedLayerNormalization", QEmbedLayerNormalization, "", 1, kContrib},
     {"QGemm", QGemm, "", 6, kContrib},
     {"QLinearAdd", QLinearBinary, "Add", 7, kContrib},
     {"QLinearConcat", QLinearConcat, "", 5, kContrib},

@@ -697,9 +697,35 @@ def convolutions_of_bytes():
          [integers(3, 8, high=9999, dtype=np.uint16), np.float32(0.02), np.uint16(4000)], domain=MS)
 
 
+# Attention and embeddings of bytes.
+def fused_bytes():
+    byte = lambda *dims, high=256, dtype=np.uint8: integers(*dims, high=high, dtype=dtype)
+    x, w, bias = byte(2, 3, 8), byte(8, 24, high=120, dtype=np.int8), f32(24)
+    scales = [np.float32(0.01), np.float32(0.02)]
+    case("ms_q_attention", "QAttention", [x, w, bias, *scales, None, np.uint8(120), np.int8(5)], domain=MS, num_heads=2,
+         constants=[1, 2, 3, 4, 6, 7])
+    case("ms_q_attention_mask", "QAttention",
+         [x, byte(8, 24), bias, np.float32(0.01), f32(24, low=0.01, high=0.03),
+          np.array([[1, 1, 0], [1, 1, 1]], np.int32), np.uint8(120), byte(24, high=200)], domain=MS, num_heads=4)
+    case("ms_q_attention_past", "QAttention",
+         [x, w, bias, *scales, None, np.uint8(120), np.int8(0), f32(2, 2, 2, 5, 4)], outputs=2, domain=MS, num_heads=2,
+         unidirectional=1)
+    ids, segments = integers(2, 3, dtype=np.int32), integers(2, 3, high=2, dtype=np.int32)
+    step = lambda: np.float32(f32(1, low=0.01, high=0.03)[0])
+    mask = np.array([[1, 1, 0], [1, 1, 1]], np.int32)
+    case("ms_q_embed_layer_norm", "QEmbedLayerNormalization",
+         [ids, segments, byte(9, 8), byte(5, 8), byte(2, 8), byte(8), byte(8), mask, *[step() for _ in range(5)],
+          *[np.uint8(z) for z in (120, 100, 90, 7, 130)]], outputs=2, domain=MS)
+    case("ms_q_embed_words", "QEmbedLayerNormalization",
+         [ids, None, byte(9, 8), byte(5, 8), None, byte(8), byte(8), None, step(), step(), None, step(), step(),
+          np.uint8(120), np.uint8(100), None, np.uint8(7), np.uint8(130)], outputs=2, domain=MS)
+    case("ms_embed_words", "EmbedLayerNormalization",
+         [ids, None, f32(9, 8), f32(5, 8), None, f32(8), f32(8)], outputs=2, domain=MS)
+
+
 for make in (elementwise, shapes, gathers, reductions, products, norms, images, quantised, recurrent, control,
              contributed, found, edges, version_23, found_in_bodies, packed_weights, convolutions_of_bytes,
-             blocks_of_codes):
+             blocks_of_codes, fused_bytes):
     make()
 with tarfile.open(sys.argv[1], "w:xz") as archive:
     def add(path, data):
