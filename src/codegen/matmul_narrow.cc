@@ -71,7 +71,7 @@ StatusOr<LoweredRegion> LowerFewRows(const ProductSpace& space) {
     };
     if (!space.rows().is_constant()) return {each({row(r)})};
     kir::Block groups;
-    const int64_t all = space.rows().constant(), together = EvenPart(all, kRowsTogether);
+    const int64_t all = space.rows().constant(), together = all == 0 ? 1 : EvenPart(all, kRowsTogether);
     for (int64_t m = 0; m < all; m += together) {
       kir::Block stores;
       for (int64_t i = m; i < std::min(all, m + together); ++i) stores.push_back(row(kb::Int(i)));

@@ -133,6 +133,7 @@ class Layout {
     const ir::TensorType& result = node.results[0];
     const bool lines = node.op == ir::FindConvolution() && weights.rank() > 3 && node.attributes.Int("groups") == 1;
     if (!lines || !weights.elements().is_constant() || !result.elements().is_constant()) return 0;
+    if (weights.elements() == Extent(0) || result.elements() == Extent(0)) return 0;
     const int64_t channels = weights.dims[0].constant(), images = result.dims[0].constant(),
                   places = result.elements().constant() / channels / images;
     const auto computed = [](int64_t columns) {

@@ -32,7 +32,7 @@ struct Case : GraphCase {
 };
 
 // Products of few rows and of many with all formats of weights and of bytes, rows of the weights by themselves,
-// matrices turned, and attention over keys and values of each float type: what calls tiles.
+// matrices turned, attention over keys and values of each float type, and windows of an image: what calls tiles.
 const std::vector<DType>& Formats() {
   static const std::vector<DType> formats = [] {
     std::vector<DType> all = {DType::kF32, DType::kF16, DType::kBF16};
@@ -94,7 +94,10 @@ Status MakeProduct(uint64_t index, Case& test) {
   QUERN_ASSIGN(const ir::Value attention,
                graph.Add("Attention", {query, keys, values},
                          {{"heads", int64_t{2}}, {"kv_heads", int64_t{1}}, {"head_dim", int64_t{16}}}));
-  graph.outputs = {product, picked, turned, planes, pixels, integers, doubles, attention};
+  QUERN_ASSIGN(const ir::Value image, graph.AddInput("image", {DType::kF32, {1, 5, 13, 17}}));
+  QUERN_ASSIGN(const ir::Value kernel, graph.AddParam("kernel", {DType::kF32, {9, 17, 3, 3}}));
+  QUERN_ASSIGN(const ir::Value windows, graph.Add("Conv", {image, kernel}, {{"channels_last", true}}));
+  graph.outputs = {product, picked, turned, planes, pixels, integers, doubles, attention, windows};
   return absl::OkStatus();
 }
 

@@ -115,6 +115,7 @@ TEST(Convolutions, OfLines) {
   expect("2, 37, 13, 65", "40, 65, 2, 3", "pads = [1, 1, 0, 1]", "2, 37, 13, 40");
   expect("2, 9, 10, 131", "65, 131, 3, 2", "pads = [2, 1, 0, 1]", "2, 9, 11, 65");
   expect("2, 7, 12, 67", "9, 67, 4, 2", "", "2, 4, 11, 9");
+  expect("2, 7, 12, 67", "64, 67, 4, 2", "", "2, 4, 11, 64");  // two panels together
   for (const char* const type : {"f16", "bf16"})
     expect("1, 5, 11, 67", "9, 67, 3, 3", "pads = [1, 1, 1, 1]", "1, 5, 11, 9", type);
   // Lines so short that they are copied at levels with many registers alone.
@@ -151,6 +152,7 @@ TEST(Convolutions, OfLines) {
   expect("1, 3, 7, 457", "33, 457, 3, 3", "pads = [1, 1, 1, 1]", "1, 3, 7, 33");
   expect("1, 1, 60, 521", "9, 521, 2, 4", "pads = [0, 1, 1, 0]", "1, 1, 58, 9");
   expect("1, 4, 7, 457", "33, 457, 3, 3", "pads = [3, 1, 2, 1], strides = [2, 1]", "1, 4, 7, 33");
+  expect("1, 5, 7, 457", "33, 457, 3, 3", "pads = [2, 1, 2, 1], dilations = [2, 1]", "1, 5, 7, 33");
   expect("1, 67, 521", "9, 521, 8", "", "1, 60, 9");
   // Products that share them, side by side and in one result.
   ExpectRight(R"(graph g {

@@ -131,7 +131,12 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
   %15 = Input() {name = "f"} : f32[21, 5]
   %16 = Param() {name = "g"} : f32[2048, 5]
   %17 = MatMul(%15, %16) {transpose_b = true} : f32[21, 2048]
-  return %3, %4, %9, %10, %11, %14, %17
+  %18 = Input() {name = "j"} : f32[1, 5, 13, 17]
+  %19 = Param() {name = "l"} : f32[9, 17, 3, 3]
+  %20 = Conv(%18, %19) {channels_last = true} : f32[1, 3, 11, 9]
+  %21 = Param() {name = "m"} : f32[64, 17, 3, 3]
+  %22 = Conv(%18, %21) {channels_last = true} : f32[1, 3, 11, 64]
+  return %3, %4, %9, %10, %11, %14, %17, %20, %22
 })");
   ASSERT_TRUE(graph.ok()) << graph.status();
   const auto pairs = hir::WrapGraph(*graph);

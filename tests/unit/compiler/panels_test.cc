@@ -204,6 +204,22 @@ TEST(Convolutions, AskForTheNextLineOfWeights) {
   EXPECT_THAT(kernel(448), Not(HasSubstr("next")));
 }
 
+// Few rows of inputs, which are added to some at a time.
+TEST(Products, OfFewRowsOfInputs) {
+  for (const char* const type : {"f32", "f64", "bf16"}) {
+    for (const char* const rows : {"0", "2", "3", "5", "7", "8"}) {
+      ExpectRight(absl::StrReplaceAll(R"(graph g {
+  %0 = Input() {name = "x"} : $t[$m, 19]
+  %1 = Input() {name = "w"} : $t[19, 37]
+  %2 = MatMul(%0, %1) {transpose_b = false} : $t[$m, 37]
+  return %2
+})",
+                                      {{"$t", type}, {"$m", rows}}),
+                  {{}});
+    }
+  }
+}
+
 // Of the columns of a last panel vectors that have none are left out.
 TEST(Products, LeaveOutVectorsOfNoColumns) {
   const auto kernel = [](int64_t columns, const char* cpu) {

@@ -149,6 +149,20 @@ TEST(Simplify, JoinsBeforeTurning) {
               testing::HasSubstr("Concat(%3, %5) {axis = 2} : f32[2, 7, 21]\n"));
 }
 
+// Rows that stay rows are joined where they are.
+TEST(Simplify, JoinsTurnedRows) {
+  EXPECT_THAT(After(Simplify, R"(graph g {
+  %0 = Input() {name = "x"} : f32[2, 5, 7]
+  %1 = Input() {name = "y"} : f32[2, 3, 7]
+  %2 = Transpose(%0) {perm = [1, 0, 2]} : f32[5, 2, 7]
+  %3 = Transpose(%1) {perm = [1, 0, 2]} : f32[3, 2, 7]
+  %4 = Concat(%2, %3) {axis = 0} : f32[8, 2, 7]
+  return %4
+}
+)"),
+              testing::HasSubstr("Concat(%2, %3) {axis = 0} : f32[8, 2, 7]\n"));
+}
+
 TEST(Simplify, PartsOfAConcat) {
   EXPECT_EQ(After(Simplify, R"(graph g {
   %0 = Input() {name = "up"} : f32[3, 8]
