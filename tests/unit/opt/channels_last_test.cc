@@ -126,7 +126,7 @@ TEST(ChannelsLast, OfOneWhoseChannelsCostMoreThanTurning) {
   const char* const apart = ", strides = [2, 2]";
   EXPECT_EQ(transposes("1, 512, 26, 26", "1024, 512, 1, 1", "1, 1024, 14, 14", apart), 2);  // 196 places, 224 columns
   EXPECT_EQ(transposes("1, 512, 30, 30", "1024, 512, 1, 1", "1, 1024, 16, 16", apart), 0);  // 256, 256
-  EXPECT_EQ(transposes("0, 33, 7, 15, 17", "32, 33, 3, 3, 3", "0, 32, 7, 15, 17"), 0);      // nothing
+  EXPECT_EQ(transposes("0, 33, 7, 15, 17", "32, 33, 3, 3, 3", "0, 32, 7, 15, 17"), 2);      // no image
   EXPECT_EQ(transposes("1, 33, 7, 15, 17", "0, 33, 3, 3, 3", "1, 0, 7, 15, 17"), 0);
   EXPECT_EQ(transposes("2, 65, 56, 56", "64, 65, 3, 3", "2, 64, 28, 28", apart), 0);
 }
