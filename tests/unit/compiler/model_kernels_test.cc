@@ -135,8 +135,9 @@ TEST(ModelKernels, OfTheBundledModelMeanTheSameInC) {
   %19 = Param() {name = "l"} : f32[9, 17, 3, 3]
   %20 = Conv(%18, %19) {channels_last = true} : f32[1, 3, 11, 9]
   %21 = Param() {name = "m"} : f32[64, 17, 3, 3]
-  %22 = Conv(%18, %21) {channels_last = true} : f32[1, 3, 11, 64]
-  return %3, %4, %9, %10, %11, %14, %17, %20, %22
+  %22 = Input() {name = "n"} : f32[1, 5, 13, 17]
+  %23 = Conv(%22, %21) {channels_last = true} : f32[1, 3, 11, 64]
+  return %3, %4, %9, %10, %11, %14, %17, %20, %23
 })");
   ASSERT_TRUE(graph.ok()) << graph.status();
   const auto pairs = hir::WrapGraph(*graph);
