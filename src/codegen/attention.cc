@@ -8,8 +8,8 @@
 //
 // Sequences of different lengths: bounds of loops over keys are loaded. A row finds its sequence by counting the
 // q_start that are not past it; a chunk of many rows goes through the sequences that they may belong to, and shows each
-// row the keys of its own. Tiles begin at multiples of 128 keys (of a slot, where keys lie in slots) whoever else is in
-// a chunk. Whatever the operands hold: sequences, lengths and slots are clamped to what there is.
+// row the keys of its own. Tiles begin at multiples of their keys (of a slot, where keys lie in slots) whoever else is
+// in a chunk. Whatever the operands hold: sequences, lengths and slots are clamped to what there is.
 
 #include <algorithm>
 #include <cmath>
@@ -74,7 +74,6 @@ AttentionKernels::AttentionKernels(const RegionView& view, int root)
   of_nothing_ = kb::Num(node_.attributes.String("empty_rows") == "nan" ? NAN : 0);
   q_dtype_ = q.dtype, k_dtype_ = k.dtype, v_dtype_ = view.type(node_.inputs[2]).dtype;
   step_dtype_ = kir::FlashQueries(q_dtype_, k_dtype_);
-  if (view.facts.blocks) keys_per_tile_ = kKeysPerTileOfThreads;
   // From kManyKeys on there is a run for each of kThreads, whatever the batch.
   const int64_t shared = kManyKeys * shape_.kv_heads / kThreads / kKeysPerTile * kKeysPerTile;
   keys_per_run_ = view.facts.blocks ? kKeysPerBlockRun : std::clamp(shared, kKeysPerTile, kKeysPerRun);
@@ -83,7 +82,7 @@ AttentionKernels::AttentionKernels(const RegionView& view, int root)
     keys_per_run_ = std::max<int64_t>(1, keys_per_run_ / slot) * slot;
   }
   if (!view.facts.blocks) return;
-  rows_per_block_ = kRowsPerBlockOfThreads;
+  keys_per_tile_ = kKeysPerTileOfThreads, rows_per_block_ = kRowsPerBlockOfThreads;
   // Output, scores and mask of the rows of a block are in shared memory, with a few numbers a row, and queries that are
   // another dtype there.
   const int64_t widened = q_dtype_ == step_dtype_ ? 0 : shape_.head_dim;

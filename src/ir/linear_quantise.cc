@@ -15,7 +15,7 @@ std::vector<AttrDef> ScaleAttributes() {
 
 std::optional<Attributes> ScalesChannelsLast(const Node& node, std::span<const TensorType> operands) {
   if (node.attributes.Int("block") != 0) return std::nullopt;
-  return operands[1].rank() == 0 ? node.attributes : AxisChannelsLast(node, operands[0].dims.size());
+  return operands[1].rank() == 0 ? node.attributes : AxisChannelsLast(node, operands);
 }
 
 Status CheckScales(const InferContext& context) {

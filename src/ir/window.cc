@@ -103,9 +103,9 @@ int64_t AxisWithChannelsLast(int64_t axis, size_t rank) {
   return from_start == 1 ? static_cast<int64_t>(rank) - 1 : from_start - 1;
 }
 
-Attributes AxisChannelsLast(const Node& node, size_t rank) {
+std::optional<Attributes> AxisChannelsLast(const Node& node, std::span<const TensorType> operands) {
   Attributes attributes = node.attributes;
-  attributes.Set("axis", AxisWithChannelsLast(attributes.Int("axis"), rank));
+  attributes.Set("axis", AxisWithChannelsLast(attributes.Int("axis"), operands[0].dims.size()));
   return attributes;
 }
 

@@ -36,8 +36,8 @@ struct ImageAxes {
 };
 // Where dimension `axis` of an image [N, C, s..] of that rank is with channels last.
 int64_t AxisWithChannelsLast(int64_t axis, size_t rank);
-// `node`'s attributes, with its attribute `axis` there.
-Attributes AxisChannelsLast(const Node& node, size_t rank);
+// OpDef::channels_last of an op whose attribute `axis` is of operand 0, and says the rest.
+std::optional<Attributes> AxisChannelsLast(const Node& node, std::span<const TensorType> operands);
 // The attribute `channels_last`, and `node`'s attributes with it: what an op that has it is to images with channels
 // last.
 AttrDef ChannelsLastAttribute();

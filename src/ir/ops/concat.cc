@@ -99,10 +99,6 @@ Replacement Identity(const IdentityContext& context) {
   return MakePermuted(context.make, all, perm);
 }
 
-std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorType> operands) {
-  return AxisChannelsLast(node, operands[0].dims.size());
-}
-
 }  // namespace
 
 const OpDef& Op_concat() {
@@ -115,7 +111,7 @@ const OpDef& Op_concat() {
       .infer = Infer,
       .map = Map,
       .pieces = Pieces,
-      .channels_last = ChannelsLast,
+      .channels_last = AxisChannelsLast,
       .identity = Identity,
       .reference = Reference,
       .pairs = SameOfPairs,

@@ -126,7 +126,7 @@ Value Interleaved(Expansion& e, Value z, int64_t groups, const Extent& rows, con
   return e.Sized(e.Add("Transpose", {e.Sized(z, split.dims)}, {{"perm", split.perm}}), std::move(result));
 }
 
-// How the sets of rows that w becomes read x by a Conv each, along one dimension: set r from x[first] on.
+// A set of rows that w becomes, along one dimension, and the padding of x before and behind what its Conv reads.
 struct Phase {
   int64_t set, low, high;
 };

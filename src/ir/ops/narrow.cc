@@ -54,10 +54,6 @@ std::optional<Strides> Steps(const Node& node, const Strides& x) {
   return Strides{node.results[0].dims, x.steps, x.offset + node.attributes.Extents("start")[0] * x.steps[axis]};
 }
 
-std::optional<Attributes> ChannelsLast(const Node& node, std::span<const TensorType> operands) {
-  return AxisChannelsLast(node, operands[0].dims.size());
-}
-
 // The part of a part, and the part of one operand of a Concat read back.
 Replacement Identity(const IdentityContext& context) {
   if (context.type(0) == context.result()) return context.inputs[0];
@@ -102,7 +98,7 @@ const OpDef& Op_narrow() {
       .infer = Infer,
       .map = Map,
       .strides = Steps,
-      .channels_last = ChannelsLast,
+      .channels_last = AxisChannelsLast,
       .identity = Identity,
       .reference = Reference,
       .pairs = SameOfPairs,

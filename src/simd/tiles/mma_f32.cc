@@ -76,10 +76,6 @@ HWY_INLINE void MultiplyPair(float* c, int64_t c_ld, float* d, int64_t d_ld, con
 }
 #endif
 
-}  // namespace
-
-namespace {
-
 HWY_NOINLINE void TwoPanels(float* c, int64_t c_ld, float* d, int64_t d_ld, const void* x, int64_t x_stride,
                             const void* panel, const void* other, int64_t m, int64_t n, int64_t k, int64_t ahead,
                             const char* behind, int64_t next) {
