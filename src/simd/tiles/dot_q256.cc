@@ -78,7 +78,7 @@ struct GroupsOf16 {
         _mm512_add_epi16(_mm512_set1_epi16(static_cast<int16_t>(at / 16)),
                          _mm512_setr_epi32(0, 0, 0, 0, 0x10001, 0x10001, 0x10001, 0x10001, 0x20002, 0x20002, 0x20002,
                                            0x20002, 0x30003, 0x30003, 0x30003, 0x30003));
-    return VI16{_mm512_permutexvar_epi16(each, _mm512_castsi256_si512(scales.raw))};
+    return VI16{_mm512_permutexvar_epi16(each, _mm512_zextsi256_si512(scales.raw))};
   }
 #else
   static constexpr WordIndices<8, 128, 1> kIndices{};  // word i of the pair products of a block: group i / 8

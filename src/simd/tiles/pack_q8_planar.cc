@@ -176,7 +176,7 @@ HWY_INLINE void QuantiseFourQ8_0(const float* x, int8_t* quants, uint8_t* scales
   const __m512i firsts = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
   const __m128 step = _mm_div_ps(_mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, most)), _mm_set1_ps(127));
   const __mmask8 some = _mm_cmp_ps_mask(step, _mm_setzero_ps(), _CMP_NEQ_UQ);
-  const __m512 inverse = _mm512_castps128_ps512(_mm_maskz_div_ps(some, _mm_set1_ps(1), step));
+  const __m512 inverse = _mm512_zextps128_ps512(_mm_maskz_div_ps(some, _mm_set1_ps(1), step));
   _mm_storeu_ps(reinterpret_cast<float*>(scales), _mm_cvtph_ps(_mm_cvtps_ph(step, _MM_FROUND_TO_NEAREST_INT)));
   VI32 rounded[8];
   QUERN_UNROLL

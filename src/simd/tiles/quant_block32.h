@@ -76,100 +76,136 @@ HWY_INLINE void BlockQuants(D d, const uint8_t* block, hn::Vec<D>* quants) {
 
 #if HWY_ARCH_X86 && HWY_MAX_BYTES >= 32
 
-// How bytes of two blocks of 32 lie in vectors: of 64 bytes, one block behind the other. Of 32, first halves of both in
-// the first vector, second halves in the second, so that the sum of the products of both has those of one block in its
-// lower half, and of the other in its upper; but of q8_0, which needs no unpacking, a block to a vector.
-constexpr int kInTwo = 64 / kBytes;
+// How bytes of a few blocks lie in vectors, so that one vector has the sums of their products. Of nibbles first halves
+// of all are in the first vector and second halves in the second: each block has a quarter of the sums or, with AVX2, a
+// half. Of q8_0, which needs no unpacking, blocks are as they lie: two in a vector or, with AVX2, one.
 template <class Format>
-constexpr bool kHalves = kBytes == 32 && Format::kBytes != Q8_0::kBytes;
+constexpr bool kHalves = Format::kBytes != Q8_0::kBytes;
+template <class Format>
+constexpr int kBlocks = kHalves<Format> ? kBytes / 16 : 2;
+template <class Format>
+constexpr int kVectors = kBlocks<Format> * 32 / kBytes;
+// Whether bytes are multiplied with their sign: where one instruction adds up four products, one side has none.
+template <class Format>
+constexpr bool kWithSign = kSignedQuants<Format> && !kByteDot;
 
-#if HWY_MAX_BYTES == 32
-// 16 bytes at `first`, then 16 at `second` or anything.
-template <bool kTwo>
-HWY_INLINE __m256i Join(const uint8_t* first, const uint8_t* second) {
-  const auto load = [](const uint8_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
-  const __m256i joined = _mm256_castsi128_si256(load(first));
-  if constexpr (kTwo) return _mm256_inserti128_si256(joined, load(second), 1);
-  return joined;
+HWY_INLINE __m128i Load16(const uint8_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
+
+// `kCount` pieces of 16 bytes, one at `at` and each `stride` behind another; then zeros.
+template <int kCount>
+HWY_INLINE __m256i JoinTwo(const uint8_t* at, int64_t stride) {
+  const __m256i first = _mm256_zextsi128_si256(Load16(at));
+  if constexpr (kCount > 1) return _mm256_inserti128_si256(first, Load16(at + stride), 1);
+  return first;
 }
-#endif
-
-// Bytes of two blocks at `first` and `second`; of one, then anything.
-template <class Format, bool kTwo>
-HWY_INLINE void LoadTwo(const uint8_t* first, const uint8_t* second, VU8* two) {
+template <int kCount>
+HWY_INLINE VU8 Join(const uint8_t* at, int64_t stride) {
 #if HWY_MAX_BYTES == 64
-  const auto load = [](const uint8_t* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); };
-  two[0].raw = _mm512_castsi256_si512(load(first));
-  if constexpr (kTwo) two[0].raw = _mm512_inserti64x4(two[0].raw, load(second), 1);
+  const __m512i two = _mm512_zextsi256_si512(JoinTwo<kCount>(at, stride));
+  if constexpr (kCount > 2) return VU8{_mm512_inserti64x4(two, JoinTwo<kCount - 2>(at + 2 * stride, stride), 1)};
+  return VU8{two};
 #else
-  if constexpr (!kHalves<Format>) {
-    two[0] = hn::LoadU(DU8(), first);
-    two[1] = kTwo ? hn::LoadU(DU8(), second) : two[0];
+  return VU8{JoinTwo<kCount>(at, stride)};
+#endif
+}
+
+// `kCount` pieces of 32 bytes, as q8_0 lies in vectors.
+template <int kCount>
+HWY_INLINE void LoadWhole(const uint8_t* at, int64_t stride, VU8* vectors) {
+#if HWY_MAX_BYTES == 64
+  const auto load = [](const uint8_t* piece) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(piece)); };
+  vectors[0].raw = _mm512_zextsi256_si512(load(at));
+  if constexpr (kCount > 1) vectors[0].raw = _mm512_inserti64x4(vectors[0].raw, load(at + stride), 1);
+#else
+  vectors[0] = hn::LoadU(DU8(), at);
+  vectors[1] = kCount > 1 ? hn::LoadU(DU8(), at + stride) : vectors[0];
+#endif
+}
+
+// The bytes of `kCount` blocks of activations, one behind the other, as quants of `Format` lie in vectors.
+template <class Format, int kCount>
+HWY_INLINE void LoadActivations(const uint8_t* at, VU8* vectors) {
+  if constexpr (!kHalves<Format>) return LoadWhole<kCount>(at, 32, vectors);
+#if HWY_MAX_BYTES == 64
+  if constexpr (kCount == 4) {
+    const __m512i two = _mm512_loadu_si512(at), others = _mm512_loadu_si512(at + 64);
+    vectors[0].raw = _mm512_shuffle_i64x2(two, others, 0x88);
+    vectors[1].raw = _mm512_shuffle_i64x2(two, others, 0xdd);
     return;
   }
-  QUERN_UNROLL
-  for (int i = 0; i < kInTwo; ++i) two[i].raw = Join<kTwo>(first + i * 16, second + i * 16);
 #endif
+  vectors[0] = Join<kCount>(at, 32);
+  vectors[1] = Join<kCount>(at + 16, 32);
 }
 
-#if HWY_MAX_BYTES == 32
-// Adds the fifth bits of two blocks to their codes. Eight bytes are given the byte that holds their bits, and each
-// keeps its own of them, which makes it 16: the sign of the eighth byte turns its -16.
-template <class Format, bool kTwo>
+#if HWY_MAX_BYTES == 64
+// The fifth bits of `kCount` of two blocks at `at`, where they lie, then anything.
+template <int kCount>
+HWY_INLINE __m256i FifthOfTwo(const uint8_t* at) {
+  if constexpr (kCount == 1) return _mm256_zextsi128_si256(_mm_cvtsi32_si128(LoadScalar<int32_t>(at)));
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+}
+#endif
+
+// Adds the fifth bits of `kCount` blocks to their codes.
+template <class Format, int kCount>
 HWY_INLINE void AddFifth(const uint8_t* block, VU8* codes) {
-  static_assert(Format::kHigh + 16 <= Format::kBytes);  // what lies behind the bits is read with them
   const uint8_t* const bits = block + Format::kHigh;
-  const __m256i fifth = Join<kTwo>(bits, bits + Format::kBytes);
+#if HWY_MAX_BYTES == 64 && defined(__GFNI__) && defined(__AVX512VBMI__)
+  // Byte 3 of a matrix of eight bytes makes bit 4 of what it is multiplied with: from byte i of 1, 2, .. 128 its bit i.
+  const __m512i each = _mm512_set1_epi64(static_cast<int64_t>(0x8040201008040201));
+  __m512i fifth = _mm512_zextsi256_si512(FifthOfTwo<kCount>(bits));
+  if constexpr (kCount > 2) fifth = _mm512_inserti64x4(fifth, FifthOfTwo<kCount - 2>(bits + 2 * Format::kBytes), 1);
+  QUERN_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const auto place = [&](int block, int byte) {
+      return static_cast<int64_t>(block / 2 * 32 + block % 2 * Format::kBytes + half * 2 + byte) << 24;
+    };
+    const __m512i from = _mm512_setr_epi64(place(0, 0), place(0, 1), place(1, 0), place(1, 1), place(2, 0), place(2, 1),
+                                           place(3, 0), place(3, 1));
+    const __m512i matrices = _mm512_maskz_permutexvar_epi8(0x0808080808080808, from, fifth);
+    codes[half].raw = _mm512_or_si512(codes[half].raw, _mm512_gf2p8affine_epi64_epi8(each, matrices, 0));
+  }
+#elif HWY_MAX_BYTES == 64
+  QUERN_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    uint64_t fifth = 0;
+    for (int i = kCount - 1; i >= 0; --i)
+      fifth = fifth << 16 | LoadScalar<uint16_t>(bits + i * Format::kBytes + half * 2);
+    codes[half].raw = _mm512_mask_add_epi8(codes[half].raw, fifth, codes[half].raw, _mm512_set1_epi8(16));
+  }
+#else
+  // Eight bytes are given the byte that holds their bits, and each keeps its own of them, which makes it 16: the sign
+  // of the eighth byte turns its -16.
+  static_assert(Format::kHigh + 16 <= Format::kBytes);  // what lies behind the bits is read with them
+  const __m256i fifth = JoinTwo<kCount>(bits, Format::kBytes);
   const __m256i own = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
   const __m256i sixteen = _mm256_set1_epi64x(static_cast<int64_t>(0xf010101010101010));
   QUERN_UNROLL
-  for (int i = 0; i < kInTwo; ++i) {
-    const int64_t low = 0x0202020202020202 * i, high = low + 0x0101010101010101;
+  for (int half = 0; half < 2; ++half) {
+    const int64_t low = 0x0202020202020202 * half, high = low + 0x0101010101010101;
     const __m256i each = _mm256_shuffle_epi8(fifth, _mm256_setr_epi64x(low, high, low, high));
-    codes[i].raw = _mm256_or_si256(codes[i].raw, _mm256_sign_epi8(sixteen, _mm256_and_si256(each, own)));
+    codes[half].raw = _mm256_or_si256(codes[half].raw, _mm256_sign_epi8(sixteen, _mm256_and_si256(each, own)));
   }
+#endif
 }
-#endif
 
-// Quants of two blocks (or of one, then anything), q8_0 with their sign.
-template <class Format, bool kTwo>
-HWY_INLINE void TwoBlocks(const uint8_t* block, VU8* quants) {
-  const uint8_t* const second = block + Format::kBytes;
-  if constexpr (Format::kBytes == Q8_0::kBytes) {
-    LoadTwo<Format, kTwo>(block + 2, second + 2, quants);
+// The quants of `kCount` blocks of weights, those of q8_0 with their sign.
+template <class Format, int kCount>
+HWY_INLINE void LoadWeights(const uint8_t* block, VU8* quants) {
+  if constexpr (!kHalves<Format>) {
+    LoadWhole<kCount>(block + Format::kQuants, Format::kBytes, quants);
   } else {
-#if HWY_MAX_BYTES == 64
-    const auto load = [](const uint8_t* at) {
-      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + Format::kNibbles));
-    };
-    // Both halves of a 256-bit half hold the block's 16 bytes: the first gives the low nibbles, the second the high.
-    __m512i packed = _mm512_broadcast_i32x4(load(block));
-    if constexpr (kTwo) packed = _mm512_mask_broadcast_i32x4(packed, 0xff00, load(second));
-#if defined(__GFNI__)
-    const __m512i matrix =
-        _mm512_setr_epi64(0x0102040800000000, 0x0102040800000000, 0x1020408000000000, 0x1020408000000000,
-                          0x0102040800000000, 0x0102040800000000, 0x1020408000000000, 0x1020408000000000);
-    __m512i codes = _mm512_gf2p8affine_epi64_epi8(packed, matrix, 0);
+    const VU8 packed = Join<kCount>(block + Format::kNibbles, Format::kBytes), nibble = hn::Set(DU8(), 15);
+    quants[0] = hn::And(packed, nibble);
+#if HWY_MAX_BYTES == 64 && defined(__GFNI__)
+    quants[1].raw = _mm512_gf2p8affine_epi64_epi8(packed.raw, _mm512_set1_epi64(0x1020408000000000), 0);
 #else
-    const __m512i shift =
-        _mm512_setr_epi64(0, 0, 0x0004000400040004, 0x0004000400040004, 0, 0, 0x0004000400040004, 0x0004000400040004);
-    __m512i codes = _mm512_and_si512(_mm512_srlv_epi16(packed, shift), _mm512_set1_epi8(15));
+    quants[1] = hn::ShiftRight<4>(packed);
 #endif
-    if constexpr (Format::kHigh != 0) {
-      uint64_t fifth = LoadScalar<uint32_t>(block + Format::kHigh);
-      if constexpr (kTwo) fifth |= static_cast<uint64_t>(LoadScalar<uint32_t>(second + Format::kHigh)) << 32;
-      codes = _mm512_mask_add_epi8(codes, fifth, codes, _mm512_set1_epi8(16));
-    }
-    quants[0].raw = codes;
-#else
-    const __m256i packed = Join<kTwo>(block + Format::kNibbles, second + Format::kNibbles);
-    const __m256i nibble = _mm256_set1_epi8(15);
-    quants[0].raw = _mm256_and_si256(packed, nibble);
-    quants[1].raw = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
-    if constexpr (Format::kHigh != 0) AddFifth<Format, kTwo>(block, quants);
-#endif
+    if constexpr (Format::kHigh != 0) AddFifth<Format, kCount>(block, quants);
     QUERN_UNROLL
-    for (int i = 0; i < kInTwo; ++i) quants[i] = Quants<Format>(DU8(), quants[i]);
+    for (int half = 0; half < 2; ++half) quants[half] = Quants<Format, kWithSign<Format>>(DU8(), quants[half]);
   }
 }
 
@@ -188,9 +224,10 @@ HWY_INLINE __m128 ScalesOf(const uint8_t* block) {
   uint32_t bytes = 0;
   for (int i = kCount - 1; i >= 0; --i) bytes = bytes << 8 | block[i * Format::kBytes];
   const __m128i powers = _mm_cvtepu8_epi32(_mm_cvtsi32_si128(static_cast<int32_t>(bytes)));
+  // Of the two least powers, which are subnormal, the first number is not more than zero; the second is at most theirs.
   const __m128i usual = _mm_slli_epi32(_mm_sub_epi32(powers, _mm_set1_epi32(1)), 23);
-  const __m128i small = _mm_sllv_epi32(_mm_set1_epi32(0x200000), powers);
-  return _mm_castsi128_ps(_mm_blendv_epi8(usual, small, _mm_cmplt_epi32(powers, _mm_set1_epi32(2))));
+  const __m128i small = _mm_min_epi32(_mm_sllv_epi32(_mm_set1_epi32(0x200000), powers), _mm_set1_epi32(0x400000));
+  return _mm_castsi128_ps(_mm_max_epi32(usual, small));
 }
 
 #endif

@@ -229,7 +229,7 @@ template <class Format>
   requires(Format::kLevels != nullptr && !Format::kGrid)
 HWY_INLINE void SplitCodes(const uint8_t* block, int part, VU8* codes) {
   const auto* at = reinterpret_cast<const __m256i*>(block + Format::kNibbles + part * 32);
-  const __m512i packed = _mm512_castsi256_si512(_mm256_loadu_si256(at));
+  const __m512i packed = _mm512_zextsi256_si512(_mm256_loadu_si256(at));
   const __m512i each = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 1, 0, 1, 2, 3, 2, 3), packed);
   const __m512i shifted = _mm512_srlv_epi64(each, _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4));
   codes[0] = Quants<Format>(DU8(), VU8{_mm512_and_si512(shifted, _mm512_set1_epi8(15))});
