@@ -187,16 +187,9 @@ class DotStreams {
   HWY_INLINE void Run(int64_t ahead) {
     const int64_t blocks = call_.k / 32;
     int64_t b = 0;
-    for (; b + 4 <= blocks; b += 4) {
-      Blocks<4>(b, ahead);
-      QUERN_UNROLL
-      for (int s = 0; s < kStreams; ++s) block_[s] += 4 * Format::kBytes;
-    }
-    switch (blocks - b) {
-      case 1: Blocks<1>(b, ahead); break;
-      case 2: Blocks<2>(b, ahead); break;
-      case 3: Blocks<3>(b, ahead); break;
-    }
+    for (; b + 4 <= blocks; b += 4) Blocks<4>(b, ahead);
+    if ((blocks & 2) != 0) Blocks<2>(b, ahead), b += 2;
+    if ((blocks & 1) != 0) Blocks<1>(b, ahead);
     QUERN_UNROLL
     for (int s = 0; s < kStreams; ++s) {
       QUERN_UNROLL
@@ -214,8 +207,10 @@ class DotStreams {
   HWY_INLINE void Blocks(int64_t b, int64_t ahead) {
     static_assert(M == 1 || kStreams == 1);
     const auto weights = [&](int s) {
-      PrefetchAhead<kCount * Format::kBytes>(block_[s], ahead);
-      return Weights<Format, kCount>(block_[s]);
+      const uint8_t* const block = block_[s];
+      block_[s] += kCount * Format::kBytes;
+      PrefetchAhead<kCount * Format::kBytes>(block, ahead);
+      return Weights<Format, kCount>(block);
     };
     if constexpr (M == 1 && kInParts<Format>) {
       // One after the other: the compiler would gather the loads of all, and to such bursts memory gives a sixth less.
