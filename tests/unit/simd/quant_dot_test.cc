@@ -143,5 +143,27 @@ TEST_F(QuantDotTest, HoldsAtTheEndsOfTheRanges) {
   }
 }
 
+// Powers of two as scales begin with two subnormal numbers, of bytes 0 and 1.
+TEST_F(QuantDotTest, HasTheLeastPowersOfTwo) {
+  constexpr int64_t kBlocks = 11, kDepth = kBlocks * 32;
+  std::mt19937 random(kSeed);
+  const int64_t block_bytes = RowBytes(DType::kMXFP4, 32);
+  Guarded<uint8_t> w(kBlocks * block_bytes), x(kir::PlanarRowOf(DType::kQ8_0, kDepth).row_bytes);
+  FillBlocks(DType::kMXFP4, Draw::kUniform, kDepth, random, w.data());
+  FillPlanar(DType::kQ8_0, Draw::kUniform, kDepth, random, x.data());
+  for (int64_t b = 0; b < kBlocks; ++b) {
+    w.data()[b * block_bytes] = static_cast<uint8_t>(b % 4);
+    const float large = 0x1p+118f;
+    std::memcpy(x.data() + kir::PlanarRowOf(DType::kQ8_0, kDepth).scales + b * 4, &large, 4);
+  }
+  const Reference sum =
+      DotReference(0, DecodeWeights(DType::kMXFP4, w.data(), kDepth), DecodePlanarRow(DType::kQ8_0, x.data(), kDepth));
+  for (const std::string& level : HostLevels()) {
+    float y = 0;
+    Tile<Dot>("qk_dot_mxfp4", level)(&y, 1, w.data(), w.size(), x.data(), x.size(), 1, 1, kDepth, 4096, 0);
+    EXPECT_NEAR(y, sum.value, 1e-6 * sum.magnitude) << level << " seed " << kSeed;
+  }
+}
+
 }  // namespace
 }  // namespace quern::simd
