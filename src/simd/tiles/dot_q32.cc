@@ -4,10 +4,9 @@
 //   for each block:  y += d * xd * (codes . quants - offset * sum(quants)) + added * xd * sum(quants)
 //
 // The integer sums are exact. offset: that of the format; 128 for bytes with a sign where these are made unsigned for
-// the byte dot, else 0. added: of q4_1 and q5_1. With AVX-512 and AVX2 four blocks are one step, the sums of two in
-// a vector; elsewhere one block is.
+// the byte dot, else 0. added: of q4_1 and q5_1. With AVX-512 and AVX2 four blocks are one step, the sums of kBlocks
+// of them in a vector (quant_block32.h); elsewhere one block is.
 #include <array>
-#include <utility>
 
 #include "simd/tiles/quant_block32.h"
 #include "simd/tiles/quant_dot.h"

@@ -91,7 +91,8 @@ constexpr bool kWithSign = kSignedQuants<Format> && !kByteDot;
 
 HWY_INLINE __m128i Load16(const uint8_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
 
-// `kCount` pieces of 16 bytes, one at `at` and each `stride` behind another; then zeros.
+// `kCount` pieces of 16 bytes, one at `at` and each `stride` behind another; then zeros, which cost nothing: what a
+// cast leaves undefined clang 19 fills by shuffles.
 template <int kCount>
 HWY_INLINE __m256i JoinTwo(const uint8_t* at, int64_t stride) {
   const __m256i first = _mm256_zextsi128_si256(Load16(at));
