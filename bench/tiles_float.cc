@@ -5,8 +5,6 @@
 //
 // A figure and what it is compared with are timed in turn, in rounds, and medians are printed: the memory of a shared
 // machine changes within minutes, so a ratio of two separate runs means nothing.
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -21,59 +19,21 @@
 
 #include "base/half.h"
 #include "bench/measure.h"
+#include "profile/peaks.h"
 #include "simd/library.h"
 
 namespace quern::simd {
 namespace {
 
-using bench::InTurn, bench::Median, bench::ReadLoop, bench::sink;
+using bench::InTurn, bench::ReadLoop;
 
 using DotTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
 using MmaTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t,
-                     int64_t, int64_t);
+                     int64_t, int64_t, int64_t);
 using PackTile = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
 using FlashTile = void(float*, int64_t, float*, int64_t, float*, int64_t, const void*, int64_t, const void*, int64_t,
                        const void*, int64_t, const void*, int64_t, const void*, int64_t, const void*, int64_t, int64_t,
                        int64_t, int64_t, float, float, void*);
-
-// Floating point operations of independent chains that the loops below run.
-constexpr int64_t kPeakSteps = 200000;
-__attribute__((target("avx512f"))) int64_t Peak512() {
-  __m512 a[16];
-  for (int i = 0; i < 16; ++i) a[i] = _mm512_set1_ps(i);
-  const __m512 b = _mm512_set1_ps(0.999f), c = _mm512_set1_ps(0.001f);
-  for (int64_t n = 0; n < kPeakSteps; ++n) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 16; ++i) a[i] = _mm512_fmadd_ps(a[i], b, c);
-  }
-  for (int i = 1; i < 16; ++i) a[0] = _mm512_add_ps(a[0], a[i]);
-  sink = sink + static_cast<uint64_t>(_mm512_cvtss_f32(a[0]));
-  return kPeakSteps * 16 * 16 * 2;
-}
-__attribute__((target("avx2,fma"))) int64_t Peak256() {
-  __m256 a[12];
-  for (int i = 0; i < 12; ++i) a[i] = _mm256_set1_ps(i);
-  const __m256 b = _mm256_set1_ps(0.999f), c = _mm256_set1_ps(0.001f);
-  for (int64_t n = 0; n < kPeakSteps; ++n) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 12; ++i) a[i] = _mm256_fmadd_ps(a[i], b, c);
-  }
-  for (int i = 1; i < 12; ++i) a[0] = _mm256_add_ps(a[0], a[i]);
-  sink = sink + static_cast<uint64_t>(_mm256_cvtss_f32(a[0]));
-  return kPeakSteps * 12 * 8 * 2;
-}
-int64_t Peak128() {
-  __m128 a[12];
-  for (int i = 0; i < 12; ++i) a[i] = _mm_set1_ps(i);
-  const __m128 b = _mm_set1_ps(0.999f), c = _mm_set1_ps(0.001f);
-  for (int64_t n = 0; n < kPeakSteps; ++n) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 12; ++i) a[i] = _mm_add_ps(_mm_mul_ps(a[i], b), c);
-  }
-  for (int i = 1; i < 12; ++i) a[0] = _mm_add_ps(a[0], a[i]);
-  sink = sink + static_cast<uint64_t>(_mm_cvtss_f32(a[0]));
-  return kPeakSteps * 12 * 4 * 2;
-}
 
 struct Memory {
   explicit Memory(int64_t bytes) : data(static_cast<char*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096))) {}
@@ -102,8 +62,7 @@ void FillHalves(uint16_t* to, int64_t count) {
 class Bench {
  public:
   Bench(std::string level, std::string prefix) : level_(std::move(level)), prefix_(std::move(prefix)) {
-    const int bytes = FindLevel(level_)->vector_bytes;
-    peak_ = bytes == 64 ? Peak512 : bytes == 32 ? Peak256 : Peak128;
+    peak_ = profile::PeaksOf(level_).f32;
   }
 
   bool Wants(std::string_view name) const { return name.substr(0, prefix_.size()) == prefix_; }
@@ -152,7 +111,7 @@ class Bench {
     const double operations = 2.0 * m * 32 * k;
     const int repeat = std::max(1, static_cast<int>(2e8 / operations));
     PrintShare("mma_f32", operations * repeat, "\"m\":" + std::to_string(m) + ",\"k\":" + std::to_string(k), [&] {
-      for (int i = 0; i < repeat; ++i) mma(c.floats(), 32, x.data, k * 4, panel.data, 0, m, 32, k, 0, 0, 0);
+      for (int i = 0; i < repeat; ++i) mma(c.floats(), 32, x.data, k * 4, panel.data, 0, m, 32, k, 0, 0, 0, 0);
     });
   }
 
@@ -245,8 +204,9 @@ class Bench {
   void PrintShare(const std::string& name, double operations, const std::string& shape,
                   const std::function<void()>& body) {
     body();
+    constexpr int64_t kPeakSteps = 200000;
     int64_t peak_operations = 0;
-    const std::vector<double> seconds = InTurn(9, {body, [&] { peak_operations = peak_(); }});
+    const std::vector<double> seconds = InTurn(9, {body, [&] { peak_operations = kPeakSteps * peak_(kPeakSteps); }});
     const double rate = operations / seconds[0] / 1e9, peak = peak_operations / seconds[1] / 1e9;
     std::printf("{\"bench\":\"%s\",\"level\":\"%s\",%s,\"gflop_s\":%.1f,\"peak_gflop_s\":%.1f,\"share\":%.3f}\n",
                 name.c_str(), level_.c_str(), shape.c_str(), rate, peak, rate / peak);
@@ -254,7 +214,7 @@ class Bench {
   }
 
   std::string level_, prefix_;
-  int64_t (*peak_)();
+  int64_t (*peak_)(int64_t steps);
   std::unique_ptr<Memory> big_;
 };
 

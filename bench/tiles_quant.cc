@@ -1,5 +1,5 @@
-// The quantised tiles against the machine: weights streamed beside a read loop, integer operations beside a vpdpbusd
-// loop.
+// The quantised tiles against the machine: weights streamed beside a read loop, integer operations beside a loop of
+// nothing but the level's own products of bytes.
 //
 //   bench_tiles_quant [level] [name prefix]     one JSON object a line
 //   {"bench":"dot_q4_K","level":"avx512vnni","memory":"dram","m":1,"n":32,"k":2048,"gb_s":12.0,"read_gb_s":12.3,
@@ -8,11 +8,9 @@
 //
 // A figure and what it is compared with are timed in turn, in rounds, and medians are printed: the memory of a shared
 // machine changes within minutes, so a ratio of two separate runs means nothing.
-#include <immintrin.h>
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -29,12 +27,13 @@
 #include "kir/layout.h"
 #include "kir/quantise.h"
 #include "kir/random_buffer.h"
+#include "profile/peaks.h"
 #include "simd/library.h"
 
 namespace quern::simd {
 namespace {
 
-using bench::InTurn, bench::ReadLoop, bench::sink;
+using bench::InTurn, bench::ReadLoop;
 
 using Dot = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t,
                  int64_t);
@@ -43,22 +42,6 @@ using Pack = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
 using PackPlanar = void(void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
 
 std::string_view wanted_prefix;
-
-// Sixteen independent chains of byte dot products; multiplications and additions, counted as two.
-constexpr int64_t kPeakSteps = 40000;
-__attribute__((target("avx512f,avx512vnni"))) int64_t PeakByteDot() {
-  __m512i a[16];
-  for (int i = 0; i < 16; ++i) a[i] = _mm512_set1_epi32(i);
-  const __m512i b = _mm512_set1_epi8(3), c = _mm512_set1_epi8(5);
-  for (int64_t step = 0; step < kPeakSteps; ++step) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 16; ++i) a[i] = _mm512_dpbusd_epi32(a[i], b, c);
-    asm volatile("" : "+v"(a[0]));
-  }
-  for (int i = 1; i < 16; ++i) a[0] = _mm512_add_epi32(a[0], a[i]);
-  sink = sink + static_cast<uint64_t>(_mm512_reduce_add_epi32(a[0]));
-  return kPeakSteps * 16 * 128;
-}
 
 template <typename Signature>
 Signature* Find(const std::string& name, std::string_view level) {
@@ -166,23 +149,19 @@ void BenchMma(const Format& format, const std::string& level, int64_t m, int64_t
   std::vector<float> c(m * 16);
   auto* tile = Find<Mma>("qk_" + name, level);
   const int64_t repeat = std::max<int64_t>(1, 100000000 / (m * 16 * k));
+  constexpr int64_t kPeakSteps = 40000;
+  const auto peak_loop = profile::PeaksOf(level).int8;
   int64_t peak_operations = 0;
-  const bool peak = __builtin_cpu_supports("avx512vnni");
-  const std::vector<double> seconds = InTurn(15, {
-                                                     [&] {
-                                                       if (peak) peak_operations = PeakByteDot();
-                                                     },
-                                                     [&] {
-                                                       for (int64_t i = 0; i < repeat; ++i)
-                                                         tile(c.data(), 16, x, planar_bytes, panel, 0, m, 16, k);
-                                                     },
-                                                 });
-  const double rate = 2e-9 * m * 16 * k * repeat / seconds[1];
-  const double best = peak ? 1e-9 * peak_operations / seconds[0] : NAN;
-  std::printf("{\"bench\":\"%s\",\"level\":\"%s\",\"m\":%d,\"n\":16,\"k\":%d,\"gop_s\":%.0f", name.c_str(),
-              level.c_str(), static_cast<int>(m), static_cast<int>(k), rate);
-  if (peak) std::printf(",\"peak_gop_s\":%.0f,\"share\":%.2f", best, rate / best);
-  std::printf("}\n");
+  const std::vector<double> seconds = InTurn(15, {[&] { peak_operations = kPeakSteps * peak_loop(kPeakSteps); },
+                                                  [&] {
+                                                    for (int64_t i = 0; i < repeat; ++i)
+                                                      tile(c.data(), 16, x, planar_bytes, panel, 0, m, 16, k);
+                                                  }});
+  const double rate = 2e-9 * m * 16 * k * repeat / seconds[1], peak = 1e-9 * peak_operations / seconds[0];
+  std::printf(
+      "{\"bench\":\"%s\",\"level\":\"%s\",\"m\":%d,\"n\":16,\"k\":%d,\"gop_s\":%.0f,\"peak_gop_s\":%.0f,\"share\":%.2f}"
+      "\n",
+      name.c_str(), level.c_str(), static_cast<int>(m), static_cast<int>(k), rate, peak, rate / peak);
   munmap(w, 16 * row_bytes);
   munmap(panel, panel_bytes);
   munmap(x, m * planar_bytes);
