@@ -3,7 +3,8 @@
 
   time_graphs.py ENGINE THREADS [--ms 10] [--samples 15] GRAPH...
 
-ENGINE: ort (ONNX Runtime), openvino, openvino-bf16, jax, torch (PyTorch's own operators), torch-compiled. What is timed
+ENGINE: ort (ONNX Runtime), openvino, openvino-bf16, jax, torch (PyTorch's own operators), torch-compiled, onednn (graphs
+of one primitive, as the graph lays them out), onednn-any (in layouts of its own, which nobody converts). What is timed
 is a call with inputs and outputs in memory that is already there: warmed up, samples of as many calls as fill --ms.
 mean: of the absolute values of the first output, by which systems are held against each other.
 """
@@ -122,8 +123,15 @@ def torch(compiles):
     return make
 
 
+def onednn(layouts):
+    def make(graph, options):
+        import onednn as library
+        return library.prepare(graph, layouts)
+    return make
+
+
 ENGINES = {"ort": onnx_runtime, "openvino": openvino("f32"), "openvino-bf16": openvino("bf16"), "jax": jax,
-           "torch": torch(False), "torch-compiled": torch(True)}
+           "torch": torch(False), "torch-compiled": torch(True), "onednn": onednn("given"), "onednn-any": onednn("any")}
 
 
 def main():
@@ -139,6 +147,7 @@ def main():
     allowed = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, set(allowed[-options.threads:]))
     os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)
     for path in options.graphs:
         name = os.path.splitext(os.path.basename(path))[0]
         row = {"graph": name, "engine": options.engine, "threads": options.threads}
