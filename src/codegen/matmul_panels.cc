@@ -223,14 +223,19 @@ kir::StmtRef PanelProduct::FillRows() {
                           kb::CastTo(DType::kF32, kernel_.Left(FirstRow() + i, panels_.depth().First() + k)))})});
 }
 
-// What the next columns' panel is made of, a part beside each tile: a few elements of each of many rows.
+// What the next columns' panel is made of, a part beside each tile: some of its rows, or of its columns where those are
+// rows of memory.
 kir::StmtRef PanelProduct::PrefetchNextPanel(const kir::ExprRef& m, const kir::ExprRef& n) {
-  const int64_t of_tile = CeilDiv(panels_.depth().Most().constant(), CeilDiv(rows_of_chunk_, step_));
-  const kir::ExprRef tile = (m - FirstRow()) / static_cast<double>(step_),
-                     first = panels_.depth().First() + tile * static_cast<double>(of_tile);
-  const kir::SliceDim columns = kb::Range(n + static_cast<double>(panels_.columns()), kb::Int(ProductPanels::kWidth)),
-                      part = kb::Range(first, kb::Int(of_tile));
-  return kb::Prefetch(kernel_.Rectangle(1, space_.transposed() ? columns : part, space_.transposed() ? part : columns));
+  const bool by_columns = space_.transposed();
+  const int64_t all = by_columns ? ProductPanels::kWidth : panels_.depth().Most().constant(),
+                of_tile = CeilDiv(all, CeilDiv(rows_of_chunk_, step_));
+  const kir::ExprRef tile = (m - FirstRow()) / static_cast<double>(step_), done = tile * static_cast<double>(of_tile),
+                     next = n + static_cast<double>(panels_.columns());
+  if (by_columns)
+    return kb::Prefetch(kernel_.Rectangle(1, kb::Range(next + done, kb::Int(of_tile)),
+                                          kb::Range(panels_.depth().First(), panels_.depth().Count())));
+  return kb::Prefetch(kernel_.Rectangle(1, kb::Range(panels_.depth().First() + done, kb::Int(of_tile)),
+                                        kb::Range(next, kb::Int(ProductPanels::kWidth))));
 }
 
 // What becomes of a tile: results, or a part of their sums.

@@ -1,5 +1,8 @@
 // The (weight, activation) pairs of products that tile ops can write, and by which ones.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "base/divide.h"
 #include "codegen/matmul_plan.h"
 #include "ir/product.h"
 #include "kir/tile_op.h"
@@ -48,6 +51,19 @@ const MatmulRow* PanelRow(const RegionView& view, const ir::Node& node) {
   return nullptr;
 }
 
+// A product of few chunks and a long sum, of which only the form of any order has parts (split_sum.h).
+bool WantsParts(const RegionView& view, const ir::Node& node) {
+  constexpr int64_t kFewChunks = 8, kLongSum = 4096, kColumns = 64, kRows = 240;  // the last two: of a chunk
+  if (view.facts.blocks || (view.facts.bf16_tiles && ir::MayBeAsBf16(node)) ||
+      std::count_if(view.nodes().begin(), view.nodes().end(), [&](int n) { return IsProduct(view.node(n)); }) > 1)
+    return false;
+  const std::vector<Extent>& dims = node.results[0].dims;
+  const Extent rows = ir::TensorType{DType::kF32, {dims.begin(), dims.end() - 1}}.elements();
+  const int64_t least = std::max<int64_t>(1, rows.LowerBound(view.ranges).value_or(0) / kRows);
+  return view.UpperBound(rows) > kFewRows && view.type(node.inputs[0]).dims.back().constant() >= kLongSum &&
+         CeilDiv(dims.back().constant(), kColumns) * least < kFewChunks;
+}
+
 }  // namespace
 
 const MatmulRow* TileRow(const RegionView& view, int root) {
@@ -68,6 +84,7 @@ const MatmulRow* TileRow(const RegionView& view, int root) {
   // A panel would be empty for the most part.
   const bool many = view.UpperBound(node.results[0].elements()) > kFewRows * kFewColumns;
   if (!picks && !IsBlock(w.dtype) && w.dims[0].constant() <= kFewColumns && many) return nullptr;
+  if (!picks && !IsBlock(w.dtype) && WantsParts(view, node)) return nullptr;
   static const std::vector<MatmulRow>* const rows = new std::vector<MatmulRow>(AllRows());
   for (const MatmulRow& row : *rows) {
     if (row.weight == w.dtype && row.activation == x.dtype) return &row;

@@ -11,6 +11,8 @@
 //                      dimension; 0 for rank 1). An absent optional operand is null, 0.
 //   for each size:     int64_t, in the order of `sizes`
 //   for each attribute: int64_t (integer) or float, in the order of `attributes`
+//   then int64_t from_zero, of an op that `starts`: not 0 where the live elements of its tiles are 0 before, whatever
+//   lies there
 //   then void* workspace, when workspace_bytes is not null.
 #pragma once
 
@@ -60,6 +62,7 @@ struct TileOp {
   const char* symbol;   // CPU binding "qk_mma_f32", or null: the meaning is expanded
   int64_t (*workspace_bytes)(std::span<const int64_t> sizes) = nullptr;
   TileWork (*work)(std::span<const int64_t> sizes) = nullptr;  // every op has it
+  bool starts = false;  // its tiles have its sizes m, n as dims, and the binding may take them for 0
 };
 
 // 2 m n k of a product whose sizes are m, n, k.

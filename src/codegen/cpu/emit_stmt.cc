@@ -8,9 +8,10 @@ namespace quern::cpu {
 
 void Emitter::EmitBlock(const kir::Block& block) {
   const Saved saved = Enter();
-  for (const kir::StmtRef& stmt : block) {
-    const llvm::DebugLoc outside = EnterLine(*stmt);
-    EmitStatement(*stmt);
+  for (auto stmt = block.begin(); stmt != block.end(); ++stmt) {
+    const llvm::DebugLoc outside = EnterLine(**stmt);
+    if (const auto* tile = std::get_if<kir::Tile>(&(*stmt)->node)) FindStart(*tile, {stmt + 1, block.end()});
+    EmitStatement(**stmt);
     b_.SetCurrentDebugLocation(outside);
   }
   Leave(saved);

@@ -1,4 +1,6 @@
 // Tiles, tile ops and packs: calls of the level's precompiled functions by the conventions of kir/tile_op.h.
+#include <algorithm>
+
 #include "base/check.h"
 #include "codegen/cpu/emitter.h"
 #include "kir/build.h"
@@ -10,26 +12,56 @@ namespace quern::cpu {
 
 namespace kb = kir::build;
 
+namespace {
+
+int64_t Elements(const Buffer& buffer) {
+  int64_t count = 1;
+  for (llvm::Value* dim : buffer.dims) {
+    const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(dim);
+    count *= constant == nullptr ? 0 : constant->getSExtValue();
+  }
+  return count;
+}
+
+}  // namespace
+
 void Emitter::Emit(const kir::Tile& tile) {
   EmitAlloc(tile.name, tile.type);
   if (!status_.ok()) return;
   const Buffer buffer = buffers_.back().second;
   const Val init = Emit(tile.init);
-  llvm::Value* count = b_.getInt64(1);
-  for (llvm::Value* dim : buffer.dims) count = b_.CreateMul(count, dim);
-  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(count);
-  const int bytes = ScalarBytes(tile.type.dtype), lanes = target_.lanes * 4 / bytes;
-  if (constant == nullptr || !init.uniform() || bytes < 4)
+  if (Elements(buffer) == 0 || !init.uniform() || ScalarBytes(tile.type.dtype) < 4)
     return Fail("a tile needs elements of 32 or 64 bits, constant extents and a uniform start");
-  // Tiles end at a multiple of 64 bytes in scratch, so whole vectors may be stored.
-  llvm::Value* splat = b_.CreateVectorSplat(lanes, init.scalar);
+  const auto* start = llvm::dyn_cast<llvm::Constant>(init.scalar);
+  if (start == nullptr || !start->isNullValue()) started_by_call_.erase(tile.name);
+  if (!started_by_call_.contains(tile.name)) Fill(buffer, init.scalar);
+}
+
+// A tile of zeros whose next use is a call that can start from zeros need not have them in memory.
+void Emitter::FindStart(const kir::Tile& tile, std::span<const kir::StmtRef> next) {
+  for (const kir::StmtRef& stmt : next) {
+    if (std::holds_alternative<kir::Tile>(stmt->node) || std::holds_alternative<kir::Prefetch>(stmt->node)) continue;
+    const auto* call = std::get_if<kir::TileCall>(&stmt->node);
+    if (call == nullptr) return;
+    if (std::find(call->tiles.begin(), call->tiles.end(), tile.name) == call->tiles.end()) continue;
+    const kir::TileOp* op = kir::FindTileOp(call->op);
+    if (op != nullptr && op->starts && IsBound(op->symbol) && !options_.expand_tiles)
+      started_by_call_.insert(tile.name);
+    return;
+  }
+}
+
+// Tiles end at a multiple of 64 bytes in scratch, so whole vectors may be stored.
+void Emitter::Fill(const Buffer& buffer, llvm::Value* value) {
+  const int bytes = ScalarBytes(buffer.type.dtype), lanes = target_.lanes * 4 / bytes;
+  llvm::Value* splat = b_.CreateVectorSplat(lanes, value);
   auto store = [&](llvm::Value* index) {
-    llvm::Value* at = b_.CreateInBoundsGEP(MemoryType(tile.type.dtype), buffer.ptr, index);
+    llvm::Value* at = b_.CreateInBoundsGEP(MemoryType(buffer.type.dtype), buffer.ptr, index);
     llvm::StoreInst* stored = b_.CreateAlignedStore(splat, at, llvm::Align(bytes * lanes));
     stored->setMetadata(llvm::LLVMContext::MD_alias_scope, buffer.scope);
     stored->setMetadata(llvm::LLVMContext::MD_noalias, buffer.noalias);
   };
-  const int64_t elements = constant->getSExtValue();
+  const int64_t elements = Elements(buffer);
   if (elements <= 4 * lanes) {
     for (int64_t i = 0; i < elements; i += lanes) store(b_.getInt64(i));
   } else {
@@ -37,11 +69,13 @@ void Emitter::Emit(const kir::Tile& tile) {
   }
 }
 
+bool Emitter::IsBound(const char* symbol) const {
+  return symbol != nullptr && simd::Exists(std::string(symbol) + "_" + target_.name);
+}
+
 llvm::FunctionCallee Emitter::Tile(const char* symbol, llvm::FunctionType* type) {
-  if (symbol == nullptr) return {};
-  const std::string name = std::string(symbol) + "_" + target_.name;
-  if (!simd::Exists(name)) return {};
-  llvm::FunctionCallee callee = module_.getOrInsertFunction(name, type);
+  if (!IsBound(symbol)) return {};
+  llvm::FunctionCallee callee = module_.getOrInsertFunction(std::string(symbol) + "_" + target_.name, type);
   // Touches only what its arguments point to, so loads of other memory stay in registers across the call.
   if (auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {
     function->setDoesNotThrow();
@@ -113,6 +147,7 @@ void Emitter::Emit(const kir::TileCall& call) {
   }
   args.insert(args.end(), sizes.begin(), sizes.end());
   args.insert(args.end(), attributes.begin(), attributes.end());
+  if (op->starts) args.push_back(EmitStart(*op, call, tiles, sizes));
   if (op->workspace_bytes != nullptr) args.push_back(scratch_);
   std::vector<llvm::Type*> types;
   for (llvm::Value* arg : args) types.push_back(arg->getType());
@@ -129,6 +164,40 @@ void Emitter::Emit(const kir::TileCall& call) {
       return Fail("an operand of " + call.op + " starts inside a row");
   }
   b_.CreateCall(callee, args);
+}
+
+// Whether the binding is to start from zeros: where its sizes are those of its tiles. Else they have zeros after this,
+// for what it leaves alone, unless they had a start of their own.
+llvm::Value* Emitter::EmitStart(const kir::TileOp& op, const kir::TileCall& call, std::span<const Region> tiles,
+                                std::span<llvm::Value* const> sizes) {
+  std::vector<const Region*> unfilled;
+  for (size_t t = 0; t < tiles.size(); ++t) {
+    if (started_by_call_.erase(call.tiles[t]) != 0) unfilled.push_back(&tiles[t]);
+  }
+  const auto fill = [&] {
+    for (const Region* tile : unfilled)
+      Fill(tile->buffer, llvm::Constant::getNullValue(MemoryType(tile->buffer.type.dtype)));
+  };
+  if (unfilled.size() < tiles.size()) {
+    fill();
+    return b_.getInt64(0);
+  }
+  llvm::Value* whole = b_.getTrue();
+  for (size_t d = 0; d < op.tiles[0].dims.size(); ++d) {
+    const auto size = std::find_if(op.sizes.begin(), op.sizes.end(),
+                                   [&](std::string_view name) { return name == op.tiles[0].dims[d]; });
+    whole = b_.CreateAnd(whole, b_.CreateICmpEQ(sizes[size - op.sizes.begin()], tiles[0].buffer.dims[d]));
+  }
+  if (!llvm::isa<llvm::ConstantInt>(whole) || !llvm::cast<llvm::ConstantInt>(whole)->isOne()) {
+    llvm::BasicBlock* part = llvm::BasicBlock::Create(context_, "part", function_);
+    llvm::BasicBlock* join = llvm::BasicBlock::Create(context_, "join", function_);
+    b_.CreateCondBr(whole, join, part);
+    b_.SetInsertPoint(part);
+    fill();
+    b_.CreateBr(join);
+    b_.SetInsertPoint(join);
+  }
+  return b_.CreateZExt(whole, b_.getInt64Ty());
 }
 
 Buffer Emitter::PartOf(const Region& region) {

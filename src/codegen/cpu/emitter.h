@@ -269,12 +269,17 @@ class Emitter : public codegen::StatementEmitter {
   void Emit(const kir::Prefetch& prefetch) override;
   // ---- emit_tile.cc
   void Emit(const kir::Tile& tile) override;
+  void FindStart(const kir::Tile& tile, std::span<const kir::StmtRef> next);
+  void Fill(const Buffer& buffer, llvm::Value* value);
   void Emit(const kir::TileCall& call) override;
+  llvm::Value* EmitStart(const kir::TileOp& op, const kir::TileCall& call, std::span<const Region> tiles,
+                         std::span<llvm::Value* const> sizes);
   void ExpandTileCall(const kir::TileOp& op, std::span<const Region> tiles, std::span<const Region> operands,
                       std::span<llvm::Value* const> sizes, std::span<llvm::Value* const> attributes);
   void Emit(const kir::Pack& pack) override;
   void ExpandPack(const Region& dst, const Region& src, llvm::Value* rows, llvm::Value* k);
   static Buffer PartOf(const Region& region);  // as a buffer of its own
+  bool IsBound(const char* symbol) const;      // whether src/simd has it at this level
   // `symbol` at this level as a callee, or null where src/simd has none.
   llvm::FunctionCallee Tile(const char* symbol, llvm::FunctionType* type);
 
@@ -303,6 +308,7 @@ class Emitter : public codegen::StatementEmitter {
   llvm::MDNode* alias_domain_ = nullptr;
   std::vector<llvm::Metadata*> live_scopes_;  // of every visible alloc and tile
   std::vector<llvm::Metadata*> param_scopes_;
+  std::set<std::string> started_by_call_;  // tiles of zeros that the call next to them begins with, and no memory has
 };
 
 }  // namespace quern::cpu

@@ -28,6 +28,7 @@ const TileOp& TileOp_mma_bf16_pairs() {
       .rtol = 1e-5,
       .symbol = "qk_mma_bf16_pairs",
       .work = PairProduct,
+      .starts = true,
   };
   return op;
 }

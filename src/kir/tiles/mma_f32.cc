@@ -26,6 +26,7 @@ const TileOp& TileOp_mma_f32() {
       .rtol = 1e-5,
       .symbol = "qk_mma_f32",
       .work = FloatProduct,
+      .starts = true,
   };
   return op;
 }

@@ -29,6 +29,7 @@ const TileOp& TileOp_mma_f32_pair() {
       .rtol = 1e-5,
       .symbol = "qk_mma_f32_pair",
       .work = [](std::span<const int64_t> sizes) { return TileWork{.flops = 2 * FloatProduct(sizes).flops}; },
+      .starts = true,
   };
   return op;
 }

@@ -23,6 +23,7 @@ const TileOp& TileOp_mma_f64() {
       .rtol = 1e-14,
       .symbol = "qk_mma_f64",
       .work = FloatProduct,
+      .starts = true,
   };
   return op;
 }

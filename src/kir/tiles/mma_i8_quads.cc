@@ -30,6 +30,7 @@ const TileOp& TileOp_mma_i8_quads() {
       .rtol = 0,
       .symbol = "qk_mma_i8_quads",
       .work = IntegerProduct,
+      .starts = true,
   };
   return op;
 }

@@ -28,6 +28,7 @@ const TileOp& TileOp_mma_u8_quads() {
       .rtol = 0,
       .symbol = "qk_mma_u8_quads",
       .work = IntegerProduct,
+      .starts = true,
   };
   return op;
 }

@@ -184,9 +184,9 @@ HWY_NOINLINE void TileOfWords(char* c, int64_t c_stride, Sides<kRowParts, kPanel
 // panels with rows of kRowBytes. 0 < n <= 32, or a multiple of 32.
 //
 // A block of k at a time, which the first cache keeps for all rows: sums go to c and come back in between.
-template <class Words, int64_t kRowBytes = kWordsBytes, bool kFromZero = false, int kRowParts = 1, int kPanelParts = 1>
+template <class Words, int64_t kRowBytes = kWordsBytes, int kRowParts = 1, int kPanelParts = 1>
 HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const Sides<kRowParts, kPanelParts>& all, int64_t m, int64_t n,
-                            int64_t k) {
+                            int64_t k, bool from_zero) {
   constexpr int64_t kElementBytes = 4 / Words::kTogether, kMostRows = 2 * kRegisterRows, kBlockSteps = 8;
   const int64_t bytes = k * kElementBytes, steps = bytes / kStepBytes, rest = bytes % kStepBytes;
   const int64_t first = n < kRegisterColumns ? n : kRegisterColumns, second = (n < 32 ? n : 32) - first;
@@ -208,7 +208,7 @@ HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const Sides<kRowParts, kPanel
           if (ends) last.SetRows(here.At(steps * kStepBytes, 0), each, rest);
           TileOfWords<Words, kRowBytes, kTwoRows, kTwoColumns>(
               sums + row * c_ld * 4, c_ld * 4, here.At(step * kStepBytes, step * kRegisterRows * kRowBytes), count,
-              ends ? &last : nullptr, kFromZero && step == 0);
+              ends ? &last : nullptr, from_zero && step == 0);
         }
       }
     };
@@ -226,11 +226,11 @@ HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const Sides<kRowParts, kPanel
 }
 
 // The same of sides in one part.
-template <class Words, int64_t kRowBytes = kWordsBytes, bool kFromZero = false>
+template <class Words, int64_t kRowBytes = kWordsBytes>
 HWY_INLINE void RowsOnTiles(void* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m,
-                            int64_t n, int64_t k) {
+                            int64_t n, int64_t k, bool from_zero) {
   const Sides<1, 1> sides = {{static_cast<const char*>(x)}, {x_stride}, {static_cast<const char*>(panel)}};
-  RowsOnTiles<Words, kRowBytes, kFromZero>(c, c_ld, sides, m, n, k);
+  RowsOnTiles<Words, kRowBytes>(c, c_ld, sides, m, n, k, from_zero);
 }
 
 }  // namespace

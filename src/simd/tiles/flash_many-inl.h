@@ -56,8 +56,8 @@ HWY_NOINLINE void ScoresOnTiles(const Step& s, int64_t first, int64_t rows, Keys
   using namespace quern::simd;
   const int64_t j = keys.lo / 32 * 32, columns = (keys.hi - j + 31) / 32 * 32;
   float* const scores = s.scores + first * kMostKeys + j;
-  RowsOnTiles<PairTiles, kScoreRow, /*kFromZero=*/true>(scores, kMostKeys, s.q + first * s.q_stride, s.q_stride,
-                                                        s.wide + j, rows, columns, s.d);
+  RowsOnTiles<PairTiles, kScoreRow>(scores, kMostKeys, s.q + first * s.q_stride, s.q_stride, s.wide + j, rows, columns,
+                                    s.d, /*from_zero=*/true);
   const VF scale = Const(s.scale);
 #pragma clang loop unroll(disable)
   for (int64_t i = 0; i < rows; ++i) {

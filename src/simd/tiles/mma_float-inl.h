@@ -14,6 +14,64 @@ namespace {
 constexpr int kTileVectors = 2;
 constexpr int kTileRows = kManyRegisters ? 12 : HWY_MAX_BYTES == 32 ? 6 : 4;
 
+HWY_INLINE VD LoadFloat(const double* p) { return hn::LoadU(kF64, p); }
+
+// The first `count` elements, at least one and fewer than all; what follows them is not touched.
+HWY_INLINE VD LoadPart(const double* p, int64_t count) {
+#if HWY_MAX_BYTES == 16
+  (void)count;
+  return hn::Set(kF64, *p);
+#else
+  return hn::MaskedLoad(hn::FirstN(kF64, static_cast<size_t>(count)), kF64, p);
+#endif
+}
+HWY_INLINE void StorePart(VD v, double* p, int64_t count) {
+#if HWY_MAX_BYTES == 16
+  (void)count;
+  *p = hn::GetLane(v);
+#else
+  hn::BlendedStore(v, hn::FirstN(kF64, static_cast<size_t>(count)), kF64, p);
+#endif
+}
+
+// Columns of a panel.
+constexpr int64_t kPanelColumns = 32;
+
+template <typename T>
+alignas(64) constexpr T kZeros[kPanelColumns] = {};
+
+// Where sums of a panel's columns go, rows `ld` elements apart, and what they are added to: what is there, or zeros.
+template <typename T>
+struct Sums {
+  T* to;
+  int64_t ld;
+  const T* from;
+  int64_t from_ld;
+
+  static HWY_INLINE Sums Of(T* c, int64_t c_ld, bool from_zero) {
+    return {c, c_ld, from_zero ? kZeros<T> : c, from_zero ? 0 : c_ld};
+  }
+  HWY_INLINE Sums At(int64_t row, int64_t column) const {
+    return {to + row * ld + column, ld, from + row * from_ld + column, from_ld};
+  }
+  HWY_INLINE void AddOne(int row, int64_t column, T sum) const {
+    to[row * ld + column] = from[row * from_ld + column] + sum;
+  }
+  template <typename V>
+  HWY_INLINE void Add(int row, int column, V sum) const {
+    const hn::DFromV<V> d;
+    hn::StoreU(hn::Add(hn::LoadU(d, from + row * from_ld + column), sum), d, to + row * ld + column);
+  }
+  // The first `count` columns of a vector; of none or fewer nothing is touched.
+  template <typename V>
+  HWY_INLINE void Add(int row, int column, V sum, int64_t count) const {
+    if (count >= static_cast<int64_t>(HWY_MAX_BYTES / sizeof(T)))
+      Add(row, column, sum);
+    else if (count > 0)
+      StorePart(hn::Add(LoadPart(from + row * from_ld + column, count), sum), to + row * ld + column, count);
+  }
+};
+
 // What a step adds to the sums: the product of one float of x, in all lanes, and a vector of b.
 struct FloatTerm {
   using Sum = VF;
@@ -99,6 +157,7 @@ constexpr int ChainsFor(int r, int v) {
 
 // Rows of the next block when `left` rows remain: nearly equal blocks of at most `most`.
 HWY_INLINE int64_t NextRows(int64_t left, int64_t most) {
+  if (left <= most) return left;  // as most calls have it: two divisions take as long as 40 multiply-adds
   const int64_t blocks = (left + most - 1) / most;
   const int64_t rows = (left + blocks - 1) / blocks;
   // 4 rows of 2 vectors are too few sums to hide the latency, and too many to have them twice in 16 registers.
@@ -109,13 +168,13 @@ HWY_INLINE int64_t NextRows(int64_t left, int64_t most) {
 // or 12 ways must hold one line of each row and the lines of b passing through.
 HWY_INLINE int64_t MostRows(int64_t x_row) { return (x_row & 4095) == 0 && kTileRows > 8 ? 8 : kTileRows; }
 
-// Calls body.operator()<rows>(), for rows from R to kTileRows.
-template <int R = 1, typename Body>
+// Calls body.operator()<rows>(), for rows from 1 to R; most are found first.
+template <int R = kTileRows, typename Body>
 HWY_INLINE void WithRows(int64_t rows, const Body& body) {
   if (rows == R) {
     body.template operator()<R>();
-  } else if constexpr (R < kTileRows) {
-    WithRows<R + 1>(rows, body);
+  } else if constexpr (R > 1) {
+    WithRows<R - 1>(rows, body);
   } else {
     __builtin_trap();
   }

@@ -2,6 +2,9 @@
 //
 //   c[i, j] += sum_p x[i, p] * panel[p, j]    c, x: rows of T; panel: T [k][32], missing columns zero
 //
+// or, from zero, c[i, j] = that sum: a tile that is nothing before is neither written nor read for it. Of a panel of 64
+// rows that is a fiftieth of the time, of one of 27 a twentieth.
+//
 // The panel (K x 128 or 256 bytes) stays in the second cache for all of m, so nothing is repacked: a block of rows
 // walks down the panel once with its sums in registers. The first block is what brings the panel from memory: where it
 // may lie there, its lines are prefetched `ahead` bytes before they are read, for hardware looks ahead only to the end
@@ -13,33 +16,11 @@
 
 namespace {
 
-constexpr int64_t kPanelColumns = 32;
-
 struct DoubleTerm {
   using Sum = VD;
   static HWY_INLINE VD Broadcast(const char* x) { return hn::Set(kF64, *reinterpret_cast<const double*>(x)); }
   static HWY_INLINE VD Add(VD x, VD b, VD sum) { return hn::MulAdd(x, b, sum); }
 };
-
-HWY_INLINE VD LoadFloat(const double* p) { return hn::LoadU(kF64, p); }
-
-// The first `count` elements, at least one and fewer than all; what follows them is not touched.
-HWY_INLINE VD LoadPart(const double* p, int64_t count) {
-#if HWY_MAX_BYTES == 16
-  (void)count;
-  return hn::Set(kF64, *p);
-#else
-  return hn::MaskedLoad(hn::FirstN(kF64, static_cast<size_t>(count)), kF64, p);
-#endif
-}
-HWY_INLINE void StorePart(VD v, double* p, int64_t count) {
-#if HWY_MAX_BYTES == 16
-  (void)count;
-  *p = hn::GetLane(v);
-#else
-  hn::BlendedStore(v, hn::FirstN(kF64, static_cast<size_t>(count)), kF64, p);
-#endif
-}
 
 // Two lines that a walk down a panel asks for with each step along k.
 class Ask {
@@ -76,28 +57,18 @@ class Ask {
 };
 
 template <typename Term, typename T, int R, int V, typename Beside>
-HWY_NOINLINE void PanelBlock(T* c, int64_t c_ld, const char* x, int64_t x_stride, const T* panel, int64_t columns,
-                             int64_t k, Beside beside) {
+HWY_NOINLINE void PanelBlock(Sums<T> sums, const char* x, int64_t x_stride, const T* panel, int64_t columns, int64_t k,
+                             Beside beside) {
   constexpr int kWide = HWY_MAX_BYTES / sizeof(T);
-  const hn::DFromV<typename Term::Sum> d;
   const auto load = [&](const char* b, int v) { return LoadFloat(reinterpret_cast<const T*>(b) + v * kWide); };
   // One sum an element however many rows there are: a row's bits are its own.
   MultiplyTile<R, V, 1, Term>(
       x, x_stride, sizeof(T), reinterpret_cast<const char*>(panel), kPanelColumns * sizeof(T), k, load,
-      [&](int i, int v, typename Term::Sum sum) {
-        T* to = c + i * c_ld + v * kWide;
-        const int64_t count = columns - v * kWide;
-        if (count >= kWide) {
-          hn::StoreU(hn::Add(LoadFloat(to), sum), d, to);
-        } else if (count > 0) {
-          StorePart(hn::Add(LoadPart(to, count), sum), to, count);
-        }
-      },
-      beside);
+      [&](int i, int v, typename Term::Sum sum) { sums.Add(i, v * kWide, sum, columns - v * kWide); }, beside);
 }
 
 template <typename Term, bool kAsks, typename T>
-HWY_INLINE void MultiplyPanel(T* c, int64_t c_ld, const void* x_any, int64_t x_stride, const void* panel, int64_t m,
+HWY_INLINE void MultiplyPanel(const Sums<T>& sums, const void* x_any, int64_t x_stride, const void* panel, int64_t m,
                               int64_t n, int64_t k, int64_t ahead, const char* behind, int64_t next) {
   constexpr int kWide = HWY_MAX_BYTES / sizeof(T), kTileColumns = kTileVectors * kWide;
   // One or two rows have sums in registers for all columns, beside vectors of the panel. It may come from memory, and
@@ -108,7 +79,7 @@ HWY_INLINE void MultiplyPanel(T* c, int64_t c_ld, const void* x_any, int64_t x_s
       return WithRows(m, [&]<int R>() {
         if constexpr (R <= kAtOnce) {
           const auto multiply = [&](const auto& beside) {
-            PanelBlock<Term, T, R, kAllVectors>(c, c_ld, static_cast<const char*>(x_any), x_stride,
+            PanelBlock<Term, T, R, kAllVectors>(sums, static_cast<const char*>(x_any), x_stride,
                                                 static_cast<const T*>(panel), n, k, beside);
           };
           if (kAsks && ahead > 0) return multiply(Ask::Near(panel, ahead));
@@ -117,17 +88,18 @@ HWY_INLINE void MultiplyPanel(T* c, int64_t c_ld, const void* x_any, int64_t x_s
       });
     }
   }
-  const int64_t most = MostRows(x_stride), walks = (m + most - 1) / most * ((n + kTileColumns - 1) / kTileColumns);
+  const int64_t most = MostRows(x_stride);
+  const int64_t walks = next > 0 ? (m + most - 1) / most * ((n + kTileColumns - 1) / kTileColumns) : 1;
   int64_t walk = 0;
   for (int64_t j = 0; j < n; j += kTileColumns) {
     const T* b = static_cast<const T*>(panel) + j;
     const char* x = static_cast<const char*>(x_any);
-    T* to = c + j;
+    Sums<T> to = sums.At(0, j);
     for (int64_t left = m; left > 0; ++walk) {
       const int64_t rows = NextRows(left, most);
       WithRows(rows, [&]<int R>() {
         const auto multiply = [&]<int V>(const auto& beside) {
-          PanelBlock<Term, T, R, V>(to, c_ld, x, x_stride, b, n - j, k, beside);
+          PanelBlock<Term, T, R, V>(to, x, x_stride, b, n - j, k, beside);
         };
         const bool first = left == m && ahead > 0;
         // Where the last columns fit one vector, the others would be multiplied for nothing.
@@ -142,7 +114,7 @@ HWY_INLINE void MultiplyPanel(T* c, int64_t c_ld, const void* x_any, int64_t x_s
       });
       left -= rows;
       x += rows * x_stride;
-      to += rows * c_ld;
+      to = to.At(rows, 0);
     }
   }
 }

@@ -3,7 +3,8 @@
 //
 //   c: i32, c_ld elements between rows; columns n and beyond are not touched. x: rows of k bytes, x_stride bytes apart,
 //   not read past their last element. panel: words [ceil(k / 4)][32] of four neighbours along k, the first in the
-//   lowest byte; of the last word as many count as k has left. Any m; fastest as qk_mma_f32.
+//   lowest byte; of the last word as many count as k has left. Any m; fastest as qk_mma_f32. With `from_zero` c =
+//   instead of c +=.
 //
 // AMX multiplies bytes of any signs. One side with a sign and one without is what vpdpbusd multiplies: where both are
 // alike, the top bits of the panel's are turned. Elsewhere bytes become words of 16 bits first, of which pairs of
@@ -74,7 +75,6 @@ HWY_NOINLINE uint32_t SumOf(const char* x, int64_t k) {
 }
 
 #if !defined(__AMX_INT8__)
-constexpr int64_t kPanelColumns = 32;
 constexpr int kTileColumns = kTileVectors * kLanes;
 // Words of 16 bits take more registers a step, so fewer rows fit.
 constexpr int kMostRows = kByteDot ? kTileRows : kTileRows > 6 ? 6 : 4;
@@ -88,26 +88,21 @@ HWY_INLINE uint32_t LastWord(const char* x, int64_t count) {
 
 // Adds the products of `words` words of R rows and of V vectors of columns, and to row i more[i].
 template <int R, int V, typename Term>
-HWY_NOINLINE void Block(uint32_t* c, int64_t c_ld, const char* x, int64_t x_stride, const uint32_t* panel,
-                        int64_t columns, int64_t words, const uint32_t* more) {
+HWY_NOINLINE void Block(Sums<uint32_t> c, const char* x, int64_t x_stride, const uint32_t* panel, int64_t columns,
+                        int64_t words, const uint32_t* more) {
   MultiplyTile<R, V, 1, Term>(
       x, x_stride, sizeof(uint32_t), reinterpret_cast<const char*>(panel), kPanelColumns * sizeof(uint32_t), words,
       [](const char* b, int v) {
         return Term::OfPanel(hn::LoadU(kU32, reinterpret_cast<const uint32_t*>(b) + v * kLanes));
       },
       [&](int i, int v, VI32 sum) {
-        uint32_t* to = c + i * c_ld + v * kLanes;
         const int64_t count = columns - v * kLanes;
-        if (count <= 0) return;
         const VU total = hn::Add(hn::BitCast(kU32, sum), hn::Set(kU32, more[i]));
-        if (count >= kLanes) {
-          hn::StoreU(hn::Add(hn::LoadU(kU32, to), total), kU32, to);
-        } else {
-          HWY_ALIGN uint32_t part[kLanes];
-          hn::Store(total, kU32, part);
+        if (count >= kLanes) return c.Add(i, v * kLanes, total);
+        HWY_ALIGN uint32_t part[kLanes];
+        hn::Store(total, kU32, part);
 #pragma clang loop vectorize(disable) unroll(disable)
-          for (int64_t j = 0; j < count; ++j) to[j] += part[j];
-        }
+        for (int64_t j = 0; j < count; ++j) c.AddOne(i, v * kLanes + j, part[j]);
       });
 }
 
@@ -124,8 +119,8 @@ HWY_INLINE int64_t WithMost(int64_t rows, const Body& body) {
 }
 
 template <bool kSigned, bool kSignedPanel>
-HWY_INLINE void Multiply(uint32_t* c, int64_t c_ld, const char* x, int64_t x_stride, const uint32_t* panel, int64_t m,
-                         int64_t n, int64_t k, int64_t add) {
+HWY_INLINE void Multiply(Sums<uint32_t> c, const char* x, int64_t x_stride, const uint32_t* panel, int64_t m, int64_t n,
+                         int64_t k, int64_t add) {
   using Term = QuadTerm<kSigned, kSignedPanel>;
   add += Term::kMore;
   const int64_t fit = MostRows(x_stride) < kMostRows ? MostRows(x_stride) : kMostRows;
@@ -138,10 +133,10 @@ HWY_INLINE void Multiply(uint32_t* c, int64_t c_ld, const char* x, int64_t x_str
         last[i] = LastWord(x + i * x_stride + k / 4 * 4, k % 4);
       }
       const auto multiply = [&]<int V>(int64_t j) {
-        Block<R, V, Term>(c + j, c_ld, x, x_stride, panel + j, n - j, k / 4, more);
+        Block<R, V, Term>(c.At(0, j), x, x_stride, panel + j, n - j, k / 4, more);
         if (k % 4 != 0)
-          Block<R, V, Term>(c + j, c_ld, reinterpret_cast<const char*>(last), sizeof(uint32_t),
-                            panel + k / 4 * kPanelColumns + j, n - j, 1, none);
+          Block<R, V, Term>(Sums<uint32_t>::Of(c.to + j, c.ld, false), reinterpret_cast<const char*>(last),
+                            sizeof(uint32_t), panel + k / 4 * kPanelColumns + j, n - j, 1, none);
       };
       for (int64_t j = 0; j < n; j += kTileColumns) {
         // Where the last columns fit one vector, the others would be multiplied for nothing; of a few rows that is all
@@ -157,35 +152,35 @@ HWY_INLINE void Multiply(uint32_t* c, int64_t c_ld, const char* x, int64_t x_str
     });
     m -= rows;
     x += rows * x_stride;
-    c += rows * c_ld;
+    c = c.At(rows, 0);
   }
 }
 
 #else
 
 template <bool kSigned, bool kSignedPanel>
-HWY_INLINE void Multiply(uint32_t* c, int64_t c_ld, const char* x, int64_t x_stride, const uint32_t* panel, int64_t m,
+HWY_INLINE void Multiply(Sums<uint32_t> sums, const char* x, int64_t x_stride, const uint32_t* panel, int64_t m,
                          int64_t n, int64_t k, int64_t add) {
   using Words = QuadTiles<kSigned, kSignedPanel>;
-  RowsOnTiles<Words>(c, c_ld, x, x_stride, panel, m, n, k);
+  RowsOnTiles<Words>(sums.to, sums.ld, x, x_stride, panel, m, n, k, sums.from != sums.to);
   if (add == 0) return;
   for (int64_t i = 0; i < m; ++i) {
     const uint32_t more = static_cast<uint32_t>(add) * SumOf<kSigned>(x + i * x_stride, k);
-    for (int64_t j = 0; j < n; ++j) c[i * c_ld + j] += more;
+    for (int64_t j = 0; j < n; ++j) sums.to[i * sums.ld + j] += more;
   }
 }
 #endif
 
 template <bool kSigned>
-HWY_INLINE void MultiplyAny(uint32_t* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t m,
+HWY_INLINE void MultiplyAny(const Sums<uint32_t>& c, const void* x, int64_t x_stride, const void* panel, int64_t m,
                             int64_t n, int64_t k, int64_t words, int64_t add, int64_t is_signed) {
   const auto* rows = static_cast<const char*>(x);
   const auto* quads = static_cast<const uint32_t*>(panel);
   if (k > 4 * words) k = 4 * words;
   if (is_signed != 0) {
-    Multiply<kSigned, true>(c, c_ld, rows, x_stride, quads, m, n, k, add);
+    Multiply<kSigned, true>(c, rows, x_stride, quads, m, n, k, add);
   } else {
-    Multiply<kSigned, false>(c, c_ld, rows, x_stride, quads, m, n, k, add);
+    Multiply<kSigned, false>(c, rows, x_stride, quads, m, n, k, add);
   }
 }
 
@@ -193,11 +188,15 @@ HWY_INLINE void MultiplyAny(uint32_t* c, int64_t c_ld, const void* x, int64_t x_
 }  // namespace quern::simd
 
 QUERN_TILE(qk_mma_i8_quads)(uint32_t* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
-                            int64_t m, int64_t n, int64_t k, int64_t words, int64_t add, int64_t is_signed) {
-  quern::simd::MultiplyAny<true>(c, c_ld, x, x_stride, panel, m, n, k, words, add, is_signed);
+                            int64_t m, int64_t n, int64_t k, int64_t words, int64_t add, int64_t is_signed,
+                            int64_t from_zero) {
+  quern::simd::MultiplyAny<true>(Sums<uint32_t>::Of(c, c_ld, from_zero), x, x_stride, panel, m, n, k, words, add,
+                                 is_signed);
 }
 
 QUERN_TILE(qk_mma_u8_quads)(uint32_t* c, int64_t c_ld, const void* x, int64_t x_stride, const void* panel, int64_t,
-                            int64_t m, int64_t n, int64_t k, int64_t words, int64_t add, int64_t is_signed) {
-  quern::simd::MultiplyAny<false>(c, c_ld, x, x_stride, panel, m, n, k, words, add, is_signed);
+                            int64_t m, int64_t n, int64_t k, int64_t words, int64_t add, int64_t is_signed,
+                            int64_t from_zero) {
+  quern::simd::MultiplyAny<false>(Sums<uint32_t>::Of(c, c_ld, from_zero), x, x_stride, panel, m, n, k, words, add,
+                                  is_signed);
 }

@@ -18,23 +18,24 @@ struct Sizes {
 // a b + bias and the product itself, in both orders of the right side.
 std::string Text(const Sizes& sizes, const std::string& a, const std::string& b, const std::string& y,
                  bool transposed) {
+  const std::string batch = sizes.batch == 0 ? "" : absl::StrCat(sizes.batch, ", ");
   return absl::StrReplaceAll(
       R"(graph g {
-  %0 = Input() {name = "a"} : $a[$c, $m, $k]
+  %0 = Input() {name = "a"} : $a[$c$m, $k]
   %1 = Input() {name = "b"} : $b[$r]
-  %2 = MatMul(%0, %1) {transpose_b = $t} : $y[$c, $m, $n]
+  %2 = MatMul(%0, %1) {transpose_b = $t} : $y[$c$m, $n]
   %3 = Input() {name = "bias"} : $y[$n]
-  %4 = Add(%2, %3) : $y[$c, $m, $n]
+  %4 = Add(%2, %3) : $y[$c$m, $n]
   return %4, %2
 })",
       {{"$a", a},
        {"$b", b},
        {"$y", y},
-       {"$c", absl::StrCat(sizes.batch)},
+       {"$c", batch},
        {"$m", absl::StrCat(sizes.m)},
        {"$n", absl::StrCat(sizes.n)},
        {"$k", absl::StrCat(sizes.k)},
-       {"$r", absl::StrCat(sizes.batch, ", ", transposed ? sizes.n : sizes.k, ", ", transposed ? sizes.k : sizes.n)},
+       {"$r", absl::StrCat(batch, transposed ? sizes.n : sizes.k, ", ", transposed ? sizes.k : sizes.n)},
        {"$t", transposed ? "true" : "false"}});
 }
 
@@ -58,8 +59,8 @@ TEST(SplitSum, OfEveryFormAndDtype) {
                            {"f16", "f16", "f16"}, {"i8", "i8", "i32"},   {"u8", "i8", "i32"},
                            {"f64", "f64", "f64"}};
   // Panels with and without a rest of columns, few rows, few columns, one of each; parts that end in a shorter one.
-  constexpr Sizes kSizes[] = {
-      {1, 13, 37, 5003}, {3, 67, 64, 2053}, {1, 7, 33, 4099}, {1, 31, 5, 3001}, {1, 1, 1, 4097}};
+  constexpr Sizes kSizes[] = {{1, 13, 37, 5003}, {0, 13, 37, 5003}, {3, 67, 64, 2053},
+                              {1, 7, 33, 4099},  {1, 31, 5, 3001},  {1, 1, 1, 4097}};
   for (const Row& row : kRows) {
     for (const Sizes& sizes : kSizes) {
       for (const bool transposed : {false, true}) {
@@ -91,6 +92,13 @@ TEST(SplitSum, ComesWithFewChunksAndALongDepth) {
   EXPECT_TRUE(parts({1, 8, 1024, 1024}));
   EXPECT_FALSE(parts({1, 8, 1024, 1023}));
   EXPECT_FALSE(parts({1, 9, 1024, 1024}));
+  // Matrices whose right side lies as weights do have chunks of their own, unless those are few and the sum long.
+  EXPECT_TRUE(parts({0, 64, 64, 4096}, true));
+  EXPECT_FALSE(parts({0, 64, 64, 4095}, true));
+  EXPECT_TRUE(parts({0, 64, 448, 4096}, true));
+  EXPECT_FALSE(parts({0, 64, 449, 4096}, true));
+  EXPECT_TRUE(parts({0, 240 * 7, 64, 4096}, true));
+  EXPECT_FALSE(parts({0, 240 * 8, 64, 4096}, true));
 }
 
 // How many rows there are is known at the run: they count as few, unless columns alone are many.
@@ -129,9 +137,9 @@ TEST(SplitSum, OfWindows) {
 
 // Where each of 64 threads can have parts of a thousand elements and more, it has one.
 TEST(SplitSum, GivesWorkToManyThreads) {
-  constexpr Sizes kSizes[] = {{1, 64, 64, 1 << 16},   {1, 512, 64, 1 << 14}, {1, 1, 1, 1 << 16},
-                              {1, 8, 1024, 4096},     {1, 1024, 128, 8192},  {1, 2000, 32, 8192},
-                              {3, 100, 100, 1 << 15}, {1, 3, 2560, 4096},    {1, 700, 7, 1 << 16}};
+  constexpr Sizes kSizes[] = {{1, 64, 64, 1 << 16}, {1, 512, 64, 1 << 14}, {1, 1, 1, 1 << 16},     {1, 8, 1024, 4096},
+                              {1, 1024, 128, 8192}, {1, 2000, 32, 8192},   {3, 100, 100, 1 << 15}, {1, 3, 2560, 4096},
+                              {1, 700, 7, 1 << 16}, {0, 64, 64, 1 << 16},  {0, 240, 64, 1 << 16},  {0, 9, 32, 1 << 16}};
   for (const Sizes& sizes : kSizes) {
     for (const bool transposed : {false, true}) {
       const std::string text = Text(sizes, "f32", "f32", "f32", transposed);

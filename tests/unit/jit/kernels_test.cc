@@ -342,6 +342,51 @@ TEST(Kernels, PacksToFloats) {
   CheckCases(cases);
 }
 
+// A tile of zeros next to the call that begins with them lies nowhere: what it has after the call is right where that
+// fills all of it and where it fills a part, of one that starts with ones, of two of which one does, and of a call with
+// another one behind it.
+TEST(Kernels, TilesStartInTheirCall) {
+  Rng rng(kSeed);
+  const kir::Kernel kernel = Parse(R"(kernel starts (
+  x : f32[M, 19] in
+  w : f32[5, 32, 19] in
+  y : f32[6, M, 32] out
+) sym M in 1..30 {
+  grid m in 0..M by 7 {
+    alloc p : f32[32, 19] @kn32 scratch
+    alloc q : f32[32, 19] @kn32 scratch
+    pack p[:, :] = w[0, :, :]
+    pack q[0 : +23, :] = w[1, 0 : +23, :]
+    tile a : f32[7, 32] = 0.0
+    mma_f32 a += x[m : +7, :], p
+    tile b : f32[7, 32] = 0.0
+    prefetch x[m : +7, :]
+    mma_f32 b += x[m : +7, :], q[0 : +23, :]
+    mma_f32 b += x[m : +7, :], p
+    tile c : f32[7, 32] = 1.0
+    mma_f32 c += x[m : +7, :], p
+    tile d : f32[7, 32] = 0.0
+    tile e : f32[7, 32] = 2.0
+    mma_f32_pair d, e += x[m : +7, :], p, p
+    tile f : f32[7, 32] = 0.0
+    tile g : f32[7, 32] = 0.0
+    mma_f32_pair f, g += x[m : +7, :], p, p
+    map (i, j) in a, b, c, d, e, f [min(M - m, 7), 32] {
+      y[0, m + i, j] = a
+      y[1, m + i, j] = b
+      y[2, m + i, j] = c
+      y[3, m + i, j] = d
+      y[4, m + i, j] = e
+      y[5, m + i, j] = f + 2 * g[i, j]
+    }
+  }
+})");
+  std::vector<Case> cases;
+  for (const int64_t m : {1, 7, 12, 30}) cases.push_back(MakeCase(kernel, {{"M", m}}, {1e-4, 1e-4}, rng));
+  CheckCases(cases);
+  CheckCases(cases, {.expand_tiles = true});
+}
+
 TEST(Kernels, TilesOfAnySize) {
   Rng rng(kSeed);
   std::vector<kir::Kernel> kernels;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "unit/simd/float_support.h"
 
@@ -13,9 +14,10 @@ namespace quern::simd {
 namespace {
 
 using DotTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
-using MmaF64Tile = void(double*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t);
+using MmaF64Tile = void(double*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t,
+                        int64_t);
 using MmaF32Tile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t,
-                        int64_t, int64_t);
+                        int64_t, int64_t, int64_t);
 using PackTile = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
 
 constexpr uint32_t kSeed = 20240613;
@@ -113,7 +115,7 @@ TEST(DotFloat, ConvertsEveryHalfWhileFlushingDenormals) {
 }
 #endif
 
-// Panels of T, whose sums are T.
+// Panels of T, whose sums are T, added to what is there or from zero.
 template <typename T>
 void CheckMma(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t c_ld, int64_t x_row, Numbers& numbers) {
   constexpr bool kDouble = std::is_same_v<T, double>;
@@ -124,21 +126,24 @@ void CheckMma(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t c
   Guarded<T> panel(k * 32);
   for (int64_t i = 0; i < x.size(); ++i) x[i] = number();
   for (int64_t i = 0; i < k * 32; ++i) panel[i] = i % 32 < n ? number() : 0;
-  for (int64_t i = 0; i < c.size(); ++i) c[i] = i % c_ld < n ? number() : kUntouched;
+  const bool from_zero = (m + n + k) % 2 == 0;
+  for (int64_t i = 0; i < c.size(); ++i)
+    c[i] = i % c_ld >= n ? T(kUntouched) : from_zero ? std::numeric_limits<T>::quiet_NaN() : number();
   std::vector<T> before(c.data(), c.data() + c.size());
   // What is asked for beside it changes nothing.
   if constexpr (kDouble)
-    Tile<MmaF64Tile>("qk_mma_f64", level)(c.data(), c_ld, x.data(), x_row * sizeof(T), panel.data(), 0, m, n, k);
+    Tile<MmaF64Tile>("qk_mma_f64", level)(c.data(), c_ld, x.data(), x_row * sizeof(T), panel.data(), 0, m, n, k,
+                                          from_zero);
   else
     Tile<MmaF32Tile>("qk_mma_f32", level)(c.data(), c_ld, x.data(), x_row * sizeof(T), panel.data(), 0, m, n, k,
-                                          m % 2 * 8192, m % 3 * k * 64, m % 5 * 64);
+                                          m % 2 * 8192, m % 3 * k * 64, m % 5 * 64, from_zero);
   for (int64_t i = 0; i < c.size(); ++i) {
     const int64_t r = i / c_ld, j = i % c_ld;
     if (j >= n) {
       ASSERT_EQ(c[i], kUntouched) << level << " m " << m << " n " << n << " wrote column " << j << " of row " << r;
       continue;
     }
-    double sum = before[i], magnitude = std::fabs(sum);
+    double sum = from_zero ? 0 : before[i], magnitude = std::fabs(sum);
     for (int64_t p = 0; p < k; ++p) {
       const double term = static_cast<double>(x[r * x_row + p]) * panel[p * 32 + j];
       sum += term;
@@ -165,7 +170,7 @@ void CheckMmas() {
 TEST(MmaF32, EqualsDouble) { CheckMmas<float>(); }
 
 using TwoPanelsTile = void(float*, int64_t, float*, int64_t, const void*, int64_t, const void*, int64_t, const void*,
-                           int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+                           int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
 
 // Two panels at once are what each is by itself, to the bit, and nothing beside them is written.
 TEST(MmaF32Pair, IsTwoPanelsToTheBit) {
@@ -181,10 +186,11 @@ TEST(MmaF32Pair, IsTwoPanelsToTheBit) {
             Guarded<float> c((m - 1) * c_ld + n), d((m - 1) * d_ld + n), x((m - 1) * x_row + k), v(k * 32), w(k * 32);
             for (Guarded<float>* const values : {&c, &d, &x, &v, &w}) numbers.Fill(values->data(), values->size());
             std::vector<float> c_want(c.data(), c.data() + c.size()), d_want(d.data(), d.data() + d.size());
-            mma(c_want.data(), c_ld, x.data(), x_row * 4, v.data(), 0, m, n, k, 0, 0, 0);
-            mma(d_want.data(), d_ld, x.data(), x_row * 4, w.data(), 0, m, n, k, 0, 0, 0);
+            const bool from_zero = (m + k + next) % 2 != 0;
+            mma(c_want.data(), c_ld, x.data(), x_row * 4, v.data(), 0, m, n, k, 0, 0, 0, from_zero);
+            mma(d_want.data(), d_ld, x.data(), x_row * 4, w.data(), 0, m, n, k, 0, 0, 0, from_zero);
             pair(c.data(), c_ld, d.data(), d_ld, x.data(), x_row * 4, v.data(), 0, w.data(), 0, m, n, k, ahead, next,
-                 next / 2);
+                 next / 2, from_zero);
             for (int64_t i = 0; i < c.size(); ++i)
               ASSERT_EQ(c[i], c_want[i]) << level << " m " << m << " n " << n << " k " << k << " at " << i;
             for (int64_t i = 0; i < d.size(); ++i)
@@ -221,8 +227,8 @@ TEST(MmaF32Runs, AreRowsThatOverlap) {
               std::fill_n(d_want.begin(), rows * n, 2.0F);
               std::vector<float> apart(rows * k);
               for (int64_t i = 0; i < rows * k; ++i) apart[i] = x[(i / k + i % k / e) * x_row + i % k % e];
-              mma(c_want.data(), n, apart.data(), k * 4, v.data(), 0, rows, n, k, 0, 0, 0);
-              mma(d_want.data(), n, apart.data(), k * 4, w.data(), 0, rows, n, k, 0, 0, 0);
+              mma(c_want.data(), n, apart.data(), k * 4, v.data(), 0, rows, n, k, 0, 0, 0, 0);
+              mma(d_want.data(), n, apart.data(), k * 4, w.data(), 0, rows, n, k, 0, 0, 0, 0);
             }
             const auto expect = [&](bool two, int64_t ahead, int64_t next) {
               for (int64_t i = 0; i < m * n; ++i) {
@@ -255,7 +261,8 @@ TEST(MmaF32Runs, AreRowsThatOverlap) {
 
 TEST(MmaF64, EqualsDouble) { CheckMmas<double>(); }
 
-using PairTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t);
+using PairTile = void(float*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t,
+                      int64_t);
 
 // n rows of k of `w` as words of a panel, with NaN above the last of an odd k, where nothing is to be used.
 void FillPairs(const std::vector<BFloat16>& w, int64_t n, int64_t k, Guarded<uint32_t>& panel) {
@@ -277,16 +284,17 @@ void CheckPairs(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t
   std::vector<BFloat16> w(n * k);
   numbers.Fill(w.data(), w.size());
   FillPairs(w, n, k, panel);
+  const bool from_zero = (m + n + k) % 2 == 0;
   for (int64_t i = 0; i < c.size(); ++i) c[i] = i % c_ld < n ? numbers.Uniform(-1, 1) : kUntouched;
   std::vector<float> before(c.data(), c.data() + c.size());
-  mma(c.data(), c_ld, x.data(), x_row * sizeof(BFloat16), panel.data(), 0, m, n, k, words);
+  mma(c.data(), c_ld, x.data(), x_row * sizeof(BFloat16), panel.data(), 0, m, n, k, words, from_zero);
   for (int64_t i = 0; i < c.size(); ++i) {
     const int64_t r = i / c_ld, j = i % c_ld;
     if (j >= n) {
       ASSERT_EQ(c[i], kUntouched) << level << " m " << m << " n " << n << " wrote column " << j << " of row " << r;
       continue;
     }
-    double sum = before[i], magnitude = std::fabs(sum);
+    double sum = from_zero ? 0 : before[i], magnitude = std::fabs(sum);
     for (int64_t p = 0; p < k; ++p) {
       const double term = static_cast<double>(ToFloat(x[r * x_row + p])) * ToFloat(w[j * k + p]);
       sum += term;
@@ -298,7 +306,8 @@ void CheckPairs(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t
   // Rows that are computed alone have the same bits.
   const int64_t last = m - 1;
   std::vector<float> alone(before.begin() + last * c_ld, before.end());
-  mma(alone.data(), c_ld, x.data() + last * x_row, x_row * sizeof(BFloat16), panel.data(), 0, 1, n, k, words);
+  mma(alone.data(), c_ld, x.data() + last * x_row, x_row * sizeof(BFloat16), panel.data(), 0, 1, n, k, words,
+      from_zero);
   for (int64_t j = 0; j < n; ++j) ASSERT_EQ(alone[j], c[last * c_ld + j]) << level << " m " << m << " k " << k;
 }
 
@@ -321,7 +330,7 @@ TEST(MmaBF16Pairs, EndsWithThePanel) {
     const std::vector<BFloat16> x(7, {FloatToBFloat16(1)});
     const std::vector<uint32_t> panel(32 * 2, 0x3f803f80);
     float c[32] = {};
-    mma(c, 32, x.data(), 14, panel.data(), 0, 1, 32, 7, 2);
+    mma(c, 32, x.data(), 14, panel.data(), 0, 1, 32, 7, 2, 0);
     for (const float sum : c) ASSERT_EQ(sum, 4) << level;
   }
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kSeed = 7919;
 
 using QuadTile = void(int32_t*, int64_t, const void*, int64_t, const void*, int64_t, int64_t, int64_t, int64_t, int64_t,
-                      int64_t, int64_t);
+                      int64_t, int64_t, int64_t);
 using PackTile = void(void*, int64_t, const void*, int64_t, int64_t, int64_t);
 
 enum class Values { kAny, kLeast, kGreatest };  // of a dtype
@@ -36,10 +36,11 @@ void CheckQuads(std::string_view level, int64_t m, int64_t n, int64_t k, int64_t
   for (int64_t i = 0; i < panel.size(); ++i) panel[i] = Value<W>(of_w, numbers);
   for (int64_t i = 0; i < c.size(); ++i) c[i] = static_cast<int32_t>(numbers.Below(int64_t{1} << 32));  // sums wrap
   const std::vector<int32_t> before(c.data(), c.data() + c.size());
-  mma(c.data(), c_ld, x.data(), x_row, panel.data(), 0, m, n, k, words, add, kSignedPanel);
+  const bool from_zero = (m + n + k) % 2 == 0;
+  mma(c.data(), c_ld, x.data(), x_row, panel.data(), 0, m, n, k, words, add, kSignedPanel, from_zero);
   for (int64_t i = 0; i < c.size(); ++i) {
     const int64_t r = i / c_ld, j = i % c_ld;
-    int64_t sum = before[i];
+    int64_t sum = from_zero && j < n ? 0 : before[i];
     for (int64_t p = 0; p < k && j < n; ++p) sum += x[r * x_row + p] * (panel[p / 4 * 128 + j * 4 + p % 4] + add);
     ASSERT_EQ(c[i], static_cast<int32_t>(sum))
         << level << (kSigned ? " i8" : " u8") << (kSignedPanel ? " i8" : " u8") << " m " << m << " n " << n << " k "
@@ -82,7 +83,7 @@ TEST(MmaQuads, EndWithThePanel) {
     const std::vector<uint8_t> x(11, 1);
     const std::vector<uint32_t> panel(32 * 2, 0x01010101);
     int32_t c[32] = {};
-    Tile<QuadTile>("qk_mma_u8_quads", level)(c, 32, x.data(), 11, panel.data(), 0, 1, 32, 11, 2, 2, 1);
+    Tile<QuadTile>("qk_mma_u8_quads", level)(c, 32, x.data(), 11, panel.data(), 0, 1, 32, 11, 2, 2, 1, 0);
     for (const int32_t sum : c) ASSERT_EQ(sum, 24) << level;
   }
 }
