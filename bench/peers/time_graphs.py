@@ -3,8 +3,8 @@
 
   time_graphs.py ENGINE THREADS [--ms 10] [--samples 15] GRAPH...
 
-ENGINE: ort (ONNX Runtime), openvino, openvino-bf16, jax, torch (PyTorch's own operators), torch-compiled, onednn (graphs
-of one primitive, as the graph lays them out), onednn-any (in layouts of its own, which nobody converts). What is timed
+ENGINE: ort (ONNX Runtime), openvino, openvino-bf16, jax, torch (PyTorch's own operators), torch-compiled, onednn
+(graphs of one primitive, as these lie), onednn-any (in layouts of its own, which nobody converts). What is timed
 is a call with inputs and outputs in memory that is already there: warmed up, samples of as many calls as fill --ms.
 mean: of the absolute values of the first output, by which systems are held against each other.
 """
