@@ -6,13 +6,15 @@
 
 Each round runs every system once; what counts is the median over the rounds of each run's median, beside it how far
 rounds lay apart. ratio: the quickest other system's time by Quern's; from quickest samples in the last column. A system
-that computes in bf16 whatever it is given (openvino-bf16) counts for graphs whose inputs are of bf16. --with
-goes before each command (a lock, a scheduler). --out adds its rounds to those that the file has, so a comparison may
-be made in pieces, and stopped.
+that computes in bf16 whatever it is given (openvino-bf16) counts for graphs whose inputs are of bf16, one that has its
+inputs and results in layouts of its own (onednn-any) for none. --with goes before each command (a lock, a scheduler).
+--out adds its rounds to those that the file has, so a comparison may be made in pieces, and stopped; --rounds 0 prints
+what it has.
 """
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import shlex
@@ -56,7 +58,7 @@ def of_halves(path):
 
 def table(rows, threads, halves):
     """Lines of a table in Markdown of the rows with so many threads; `halves`: names of graphs of bf16."""
-    by, graphs, engines = {}, [], []
+    by, graphs, engines, found = {}, [], [], {}
     for row in rows:
         if row["threads"] != threads:
             continue
@@ -76,13 +78,21 @@ def table(rows, threads, halves):
             medians[engine], least[engine] = statistics.median(times), min(row["least_ns"] for row in timed)
             cells.append(f"{medians[engine] * 1e-3:.1f} ±{100 * (max(times) - min(times)) / medians[engine]:.0f}%")
         others = [engine for engine in medians
-                  if engine != "quern" and (not engine.endswith("-bf16") or graph in halves)]
+                  if engine != "quern" and not engine.endswith("-any") and
+                  (not engine.endswith("-bf16") or graph in halves)]
         ratios, floor = ["", ""], ""
         if "quern" in medians:
             floor = f"{100 * by[graph, 'quern'][-1]['floor_ns'] / medians['quern']:.0f}"
             if others:
                 ratios = [f"{min(times[e] for e in others) / times['quern']:.2f}" for times in (medians, least)]
+                found[graph] = min(medians[e] for e in others) / medians["quern"]
         yield f"| {graph} | " + " | ".join([*cells, floor, *ratios]) + " |"
+    if found:
+        mean = math.exp(statistics.fmean(math.log(ratio) for ratio in found.values()))
+        behind = sorted((ratio, graph) for graph, ratio in found.items() if ratio < 0.98)
+        yield f"\n{len(found)} graphs, geometric mean of the ratios {mean:.3f}; below 0.98: {len(behind)}"
+        for ratio, graph in behind:
+            yield f"  {ratio:.2f} {graph}"
 
 
 def disagreements(rows):
