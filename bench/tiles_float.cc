@@ -61,9 +61,8 @@ void FillHalves(uint16_t* to, int64_t count) {
 
 class Bench {
  public:
-  Bench(std::string level, std::string prefix) : level_(std::move(level)), prefix_(std::move(prefix)) {
-    peak_ = profile::PeaksOf(level_).f32;
-  }
+  Bench(std::string level, std::string prefix)
+      : level_(std::move(level)), prefix_(std::move(prefix)), peak_(profile::PeaksOf(level_).f32) {}
 
   bool Wants(std::string_view name) const { return name.substr(0, prefix_.size()) == prefix_; }
   template <typename Signature>

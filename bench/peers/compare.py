@@ -84,8 +84,8 @@ def table(rows, threads, halves):
         if "quern" in medians:
             floor = f"{100 * by[graph, 'quern'][-1]['floor_ns'] / medians['quern']:.0f}"
             if others:
-                ratios = [f"{min(times[e] for e in others) / times['quern']:.2f}" for times in (medians, least)]
-                found[graph] = min(medians[e] for e in others) / medians["quern"]
+                numbers = [min(times[e] for e in others) / times["quern"] for times in (medians, least)]
+                found[graph], ratios = numbers[0], [f"{number:.2f}" for number in numbers]
         yield f"| {graph} | " + " | ".join([*cells, floor, *ratios]) + " |"
     if found:
         mean = math.exp(statistics.fmean(math.log(ratio) for ratio in found.values()))

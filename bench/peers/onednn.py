@@ -120,7 +120,7 @@ class Case:
             low = -127 if kind.dtype == "i8" else 0
             return np.random.default_rng(seed).integers(low, 128, kind.shape, NUMPY[kind.dtype])
         drawn = values.leaf(kind, seed, node.op == "Param")
-        return (drawn.view(np.uint32) >> 16).astype(np.uint16) if kind.dtype == "bf16" else drawn
+        return values.bf16_bits(drawn) if kind.dtype == "bf16" else drawn
 
 
 def product(lib, case, sides, result, post, free):

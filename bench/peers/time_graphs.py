@@ -47,12 +47,6 @@ def inputs_of(graph):
             for i, node in enumerate(graph.leaves("Input"))}
 
 
-def bf16_bits(array):
-    """numpy has no bf16; rounded to nearest, as bits."""
-    bits = array.view(np.uint32)
-    return ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-
-
 def onnx_runtime(graph, options):
     import onnxruntime
 
@@ -86,7 +80,7 @@ def openvino(precision):
         request, kept = compiled.create_infer_request(), []
         for name, (kind, array) in inputs_of(graph).items():
             if kind.dtype == "bf16":  # a tensor of bits is a view of them
-                kept.append(bf16_bits(array))
+                kept.append(values.bf16_bits(array))
                 request.set_tensor(name, ov.Tensor(kept[-1], ov.Shape(kind.shape), ov.Type.bf16))
             else:
                 request.set_tensor(name, ov.Tensor(array))

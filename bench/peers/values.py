@@ -28,6 +28,12 @@ def leaf(type_, seed, param):
     return drawn if type_.dtype == "bf16" else drawn.astype(DTYPES[type_.dtype])
 
 
+def bf16_bits(array):
+    """numpy has no bf16; rounded to nearest, as bits."""
+    bits = array.view(np.uint32)
+    return ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
 def literal(node):
     """The array of a Constant."""
     return np.frombuffer(node.literal, DTYPES[node.results[0].dtype]).reshape(node.results[0].shape)
